@@ -45,7 +45,7 @@ import Testing
             #expect(told.value == 0)
             try right.send(leave, within: patience)
             #expect(worker.waitForExit(within: patience) == .exited(status: 0))
-            worker.port.core.receiveFromSockets()
+            worker.port.localPort.receiveFromSockets()
             ThreadRunLoop.current.run(for: .zero)
             #expect(told.value == 1)
             idle.invalidate()
@@ -60,12 +60,12 @@ import Testing
             #expect(worker?.waitForExit(within: patience) == .exited(status: 7))
             #expect(worker?.checkInMessage?.expectsReply == true)
             // The connection is found closed, and the port no longer has it.
-            worker?.port.core.receiveFromSockets()
-            #expect(worker?.port.core.connectionCount == 0)
-            weak let core = worker?.port.core
+            worker?.port.localPort.receiveFromSockets()
+            #expect(worker?.port.localPort.connectionCount == 0)
+            weak let localPort = worker?.port.localPort
             weak let record = worker?.record
             worker = nil
-            #expect(core == nil && record == nil)
+            #expect(localPort == nil && record == nil)
         }
     }
 
@@ -76,16 +76,16 @@ import Testing
             let right = try worker.checkIn(within: patience)
             let directory = try PortDirectory.open(path: scratch.path("ports"))
             let remote = SendRight(
-                try #require(try RightsTable.connect(to: worker.port.core.address(in: directory))))
+                try #require(try RightsTable.connect(to: worker.port.localPort.address(in: directory))))
             while try remote.trySend(MachMessage(bytes: [UInt8](repeating: 7, count: 3000))) {}
-            worker.port.core.receiveFromSockets()
+            worker.port.localPort.receiveFromSockets()
             let began = Gate("a wait for the worker")
             let waiter = runOnThread {
                 let loop = ThreadRunLoop.current
-                let before = loop.turnCount
+                let before = loop.passCount
                 loop.perform(in: [.workerWait]) { began.open() }
                 try WorkerWait().wait(for: [worker], until: Watchdog.deadline, while: { worker.record.exit == nil })
-                return loop.turnCount - before
+                return loop.passCount - before
             }
             began.wait()
             for number in 0..<50 { #expect(try right.ask(1, "\(number)x").first == "x") }
@@ -104,19 +104,19 @@ import Testing
             let began = Gate("a wait for the check-in")
             let waiter = runOnThread {
                 let loop = ThreadRunLoop.current
-                let before = loop.turnCount
+                let before = loop.passCount
                 loop.perform(in: [.workerWait]) { began.open() }
                 let right = try PortWorker.checkIn([worker], until: Watchdog.deadline, WorkerWait())[0]
-                return (right, loop.turnCount - before)
+                return (right, loop.passCount - before)
             }
             began.wait()
             // The worker's check-in is in the socket now or later; no other code can see it there.
             let other = try PortWorker.launchProcess(scratch.worker("serve"))
             for _ in 0..<50 { _ = try other.checkIn(within: patience).ask(1, "abc") }
             #expect(try worker.port.tryReceive()?.id == 1)
-            let (found, turnCount) = try waiter.join()
+            let (found, passCount) = try waiter.join()
             #expect(try found.ask(1, "abc") == "cba")
-            #expect(turnCount < 20)
+            #expect(passCount < 20)
             try worker.shutDown(asking: leave, within: patience)
             try other.shutDown(asking: leave, within: patience)
         }
@@ -129,7 +129,7 @@ import Testing
             _ = try worker.checkIn(within: patience)
             let files = try sysList(scratch.path("swift-ports/sockets"))
             #expect(files.count { !$0.hasSuffix(".lock") } == 1, "the worker's own socket alone: \(files)")
-            #expect(worker.port.core.state.withLock { $0.extras.address } == nil)
+            #expect(worker.port.localPort.state.withLock { $0.extras.address } == nil)
             try worker.shutDown(asking: leave, within: patience)
         }
     }

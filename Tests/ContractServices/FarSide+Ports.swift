@@ -13,15 +13,15 @@ extension FarSide {
         let (port, lines) = (side.port, side.lines)
         switch order.deed {
         case .makeRight: return Parcel(Answer(), MachMessage(components: [.right(port.makeSendRight())]))
-        case .address: return Parcel(Answer(texts: [try port.core.address().path]))
+        case .address: return Parcel(Answer(texts: [try port.localPort.address().path]))
         case .invalidate: port.invalidate()
         case .look:
             let numbers = [
                 port.queueCount, port.queueHighWaterMark, port.droppedMessageCount, port.queueLimit,
-                port.isValid ? 1 : 0, port.core.connectionCount,
+                port.isValid ? 1 : 0, port.localPort.connectionCount,
             ]
             return Parcel(Answer(numbers: numbers))
-        case .takeIn: port.core.receiveFromSockets()
+        case .takeIn: port.localPort.receiveFromSockets()
         case .settle: try? side.thread?.performAndWait(within: servicePatience) {}
         case .watchSenders:
             guard let loop = side.thread?.loop else { fatalError("No thread serves port \(order.subject).") }
@@ -42,7 +42,7 @@ extension FarSide {
         let servant = Servant(other: parts.rights.first, say: lines.say)
         let port = MachPort(
             queueLimit: order.numbers[0], queuePolicy: policy(order.texts[1]), handler: service.handler(of: servant))
-        if let directory { _ = try port.core.address(in: directory) }
+        if let directory { _ = try port.localPort.address(in: directory) }
         let thread = order.numbers[1] == 0 ? nil : try startThread("far port")
         if let thread { try port.schedule(on: thread.loop) }
         let side = Port(port: port, servant: servant, lines: lines, thread: thread)

@@ -43,7 +43,7 @@ import Testing
             let bell = try EventDescriptor(isPipe ? .pipe : .eventfd)
             lower = []
             sysClose(bell.raw)
-            bell.silence()
+            bell.clear()
             _ = lower
         }
         expectSentence("A doorbell cannot be read", in: result)

@@ -28,7 +28,7 @@ struct PortctlWatchTests {
                 ["--directory", scratch.path("names")]
                     + words.map { $0 == "PROCESS" ? process : $0 == "FILE" ? file : $0 })
             try await offThePool {
-                let sockets = try #require(port.core.sockets)
+                let sockets = try #require(port.localPort.sockets)
                 // It waits for an answer now, or will.
                 #expect(try !sysPoll(sockets.rawValue, .readable, until: Watchdog.deadline).isEmpty)
             }

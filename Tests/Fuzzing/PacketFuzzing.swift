@@ -49,7 +49,7 @@ public enum PacketFuzzing {
         by assembly: inout PacketAssembly
     ) -> PacketAssembly.Event? {
         guard assembly.hasRoomForPiece else {
-            return assembly.take(header, payload: payload, descriptors: descriptors)
+            return assembly.accept(header, payload: payload, descriptors: descriptors)
         }
         var hasRoom = false
         let count = try? assembly.land { room in
@@ -58,9 +58,9 @@ public enum PacketFuzzing {
         }
         guard hasRoom, count == payload.count else { return nil }
         if header.kind == .continuation { return assembly.didLand(payload.count, header, descriptors: descriptors) }
-        let bytes = assembly.takeBack(payload.count)
+        let bytes = assembly.removeWritten(payload.count)
         precondition(bytes == payload, "bytes that nobody sent")
-        return assembly.take(header, payload: bytes, descriptors: descriptors)
+        return assembly.accept(header, payload: bytes, descriptors: descriptors)
     }
 
     /// A message that is accepted is one that this library could have sent: sent again, it is the same bytes.

@@ -76,13 +76,13 @@ private struct Run {
     /// Reads a record: the reader and the plain one find the same.
     mutating func read() -> Bool {
         var fronts: [PacketPrefix] = []
-        reader.seeFronts(&fronts, atMost: 3, size: 1 << 20) { _ in true }
+        reader.peekFronts(&fronts, atMost: 3, size: 1 << 20) { _ in true }
         let (front, length) = (fronts.first, plainLook())
         precondition((front == nil) == (length == nil), "the front of what is no packet, or none of one")
         if let front, let length, position / 8 % 2 == 0 {
             let bytes = words.recordBytes(from: position + 8, count: length)
             advance(by: UInt64(8 + (length + 7) / 8 * 8))
-            let read = withUnsafeBytes(of: (front.head, front.lead)) { Array($0) } + reader.takeBody(behind: front)
+            let read = withUnsafeBytes(of: (front.head, front.lead)) { Array($0) } + reader.consumeBody(behind: front)
             precondition(read == bytes, "other bytes than those that lie there")
             return true
         }

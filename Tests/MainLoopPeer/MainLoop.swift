@@ -103,7 +103,7 @@ struct CoreFoundationMainLoop: MainLoop {
 
     func stream(_ perform: @escaping @Sendable () -> Void) {
         guard let bell = try? EventDescriptor(.eventfd) else { return say("no eventfd") }
-        bell.ring()
+        bell.signal()
         let stream = Stream(bell, perform)
         var context = CFRunLoopSourceContext1()
         context.version = 1
@@ -142,7 +142,7 @@ private final class Stream: Sendable {
     }
 
     func perform() {
-        bell.ring()
+        bell.signal()
         body()
     }
 }

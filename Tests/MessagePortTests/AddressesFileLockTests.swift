@@ -35,7 +35,7 @@ import Testing
         try sysMakeLink(scratch.path("locks"), to: "flock", in: AT_FDCWD)
         let (one, other) = (try open(), try open())
         #expect(try one.fileLock(decides: true) == .wholeFile)
-        guard case .locked(let file) = try LockedFile.take("a", in: one) else { return #expect(Bool(false)) }
+        guard case .locked(let file) = try LockedFile.acquire("a", in: one) else { return #expect(Bool(false)) }
         #expect(try LockedFile.isLocked("a", in: other))
         let plain = try sysOpen(scratch.path("a"), .reading)
         #expect(try sysIsLocked(plain.raw, .wholeFile))
@@ -52,14 +52,14 @@ import Testing
         #expect(flock(reader.raw, LOCK_SH | LOCK_NB) == 0)
         #if PORT_FAULTS
         let (_, calls) = try SystemCallFaults.counting {
-            guard case .held = try LockedFile.take("a", in: directory, within: .zero) else {
+            guard case .held = try LockedFile.acquire("a", in: directory, within: .zero) else {
                 return #expect(Bool(false))
             }
         }
         #expect(calls[.flock] == 1)
         #endif
         #expect(flock(reader.raw, LOCK_UN) == 0)
-        guard case .locked(let file) = try LockedFile.take("a", in: directory, within: .zero) else {
+        guard case .locked(let file) = try LockedFile.acquire("a", in: directory, within: .zero) else {
             return #expect(Bool(false))
         }
         file.remove()
@@ -100,8 +100,8 @@ import Testing
             let rule = SystemCallFaults.Rule(.fcntl, .fail(code), times: .max)
             let (_, calls) = try SystemCallFaults.counting(with: [rule]) {
                 let top = try open()
-                guard case .locked(let file) = try LockedFile.take("a", in: top) else { return #expect(Bool(false)) }
-                guard case .held = try LockedFile.take("a", in: open()) else { return #expect(Bool(false)) }
+                guard case .locked(let file) = try LockedFile.acquire("a", in: top) else { return #expect(Bool(false)) }
+                guard case .held = try LockedFile.acquire("a", in: open()) else { return #expect(Bool(false)) }
                 #expect(try LockedFile.isLocked("a", in: open()))
                 file.remove()
                 #expect(try !LockedFile.isLocked("a", in: top))
@@ -167,7 +167,7 @@ import Testing
         Refusals.forgetting {
             _ = SystemCallFaults.with([.init(.fcntl, .fail(EINVAL), times: 2)]) {
                 do throws(PortError) {
-                    _ = try LockedFile.take("a", in: TrustedDirectory.open(path: scratch.path))
+                    _ = try LockedFile.acquire("a", in: TrustedDirectory.open(path: scratch.path))
                     Issue.record("It was taken.")
                 } catch {
                     #expect(error.code == .systemCallFailed)

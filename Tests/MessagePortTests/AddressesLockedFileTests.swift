@@ -105,7 +105,7 @@ import Testing
         let place = scratch.path
         await #expect(processExitsWith: .signal(SIGKILL)) { [place = place as String] in
             let directory = try TrustedDirectory.open(path: place)
-            guard case .locked(let file) = try LockedFile.take("a", in: directory) else { exit(1) }
+            guard case .locked(let file) = try LockedFile.acquire("a", in: directory) else { exit(1) }
             try file.write(Array("\(sysProcessID())".utf8))
             guard try LockedFile.isLocked("a", in: directory) else { exit(2) }
             kill(sysProcessID(), SIGKILL)
@@ -124,7 +124,7 @@ import Testing
         for round in 0..<200 {
             let (winners, finish) = (Counter(), StartLine(2))
             try onThreads(2) { [directory] _ in
-                let attempt = try? LockedFile.take("race-\(round % 3)", in: directory)
+                let attempt = try? LockedFile.acquire("race-\(round % 3)", in: directory)
                 if case .locked(let file)? = attempt {
                     winners.increment()
                     finish.wait()
@@ -142,7 +142,7 @@ import Testing
         let (holders, taken, faults) = (Counter(), Counter(), Counter())
         try onThreads(4) { [directory] thread in
             for round in 0..<1000 {
-                guard let attempt = try? LockedFile.take("a", in: directory) else {
+                guard let attempt = try? LockedFile.acquire("a", in: directory) else {
                     faults.increment()
                     continue
                 }
@@ -175,7 +175,7 @@ import Testing
             expectNoNewDescriptors {
                 for (call, code, expected) in faults {
                     let (error, hits) = SystemCallFaults.with([.init(call, .fail(code))]) {
-                        portError { () throws(PortError) in _ = try LockedFile.take("a", in: directory) }
+                        portError { () throws(PortError) in _ = try LockedFile.acquire("a", in: directory) }
                     }
                     #expect(hits == 1)
                     #expect(error == PortError(expected, system: SystemError(code), subject: .path(place + "/a")))
@@ -204,21 +204,21 @@ import Testing
 
     /// Locks a file that must be free.
     private func lock(_ name: String) throws -> LockedFile {
-        switch try LockedFile.take(name, in: directory) {
+        switch try LockedFile.acquire(name, in: directory) {
         case .locked(let file): return file
         case .held: throw UnexpectedlyHeld()
         }
     }
 
     private func isFree(_ name: String) throws(PortError) -> Bool {
-        switch try LockedFile.take(name, in: directory) {
+        switch try LockedFile.acquire(name, in: directory) {
         case .locked: true
         case .held: false
         }
     }
 
     private func heldContents(_ name: String) throws(PortError) -> [UInt8]? {
-        switch try LockedFile.take(name, in: directory) {
+        switch try LockedFile.acquire(name, in: directory) {
         case .locked: nil
         case .held(let contents): contents
         }
@@ -229,7 +229,7 @@ import Testing
     ) throws {
         let expected = PortError(.directoryUntrusted, subject: .path(scratch.path(name), reason))
         let errors = [
-            portError { () throws(PortError) in _ = try LockedFile.take(name, in: directory) },
+            portError { () throws(PortError) in _ = try LockedFile.acquire(name, in: directory) },
             portError { () throws(PortError) in _ = try LockedFile.isLocked(name, in: directory) },
             portError { () throws(PortError) in _ = try LockedFile.contents(name, in: directory) },
         ]

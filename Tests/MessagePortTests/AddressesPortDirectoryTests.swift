@@ -145,10 +145,12 @@ import Testing
 
     @Test("a user's directory is where it is said to be, else in the runtime directory, else in the temporary one")
     func userPath() {
-        let path = { PortDirectory.userPath(said: nil, runtimeDirectory: $0, temporaryDirectory: $1, user: 7) }
-        let said = { PortDirectory.userPath(said: $0, runtimeDirectory: "/run", temporaryDirectory: nil, user: 7) }
-        #expect(said("/private/names") == "/private/names")
-        #expect(said("names") == "/run/swift-ports")
+        let path = { PortDirectory.userPath(configured: nil, runtimeDirectory: $0, temporaryDirectory: $1, user: 7) }
+        let configured = {
+            PortDirectory.userPath(configured: $0, runtimeDirectory: "/run", temporaryDirectory: nil, user: 7)
+        }
+        #expect(configured("/private/names") == "/private/names")
+        #expect(configured("names") == "/run/swift-ports")
         #expect(path("/run/user/7", "/var/tmp") == "/run/user/7/swift-ports")
         #expect(path(nil, "/var/tmp") == "/var/tmp/swift-ports-7")
         #expect(path(nil, nil) == "/tmp/swift-ports-7")
@@ -159,7 +161,7 @@ import Testing
     func servicePath() {
         let path = { (service: String?, runtime: String?) in
             PortDirectory.userPath(
-                said: nil, runtimeDirectory: runtime, serviceDirectories: service, temporaryDirectory: "/var/tmp",
+                configured: nil, runtimeDirectory: runtime, serviceDirectories: service, temporaryDirectory: "/var/tmp",
                 user: 7)
         }
         #expect(path("/run/store", nil) == "/run/store/swift-ports")
@@ -171,7 +173,7 @@ import Testing
         }
         #expect(
             PortDirectory.userPath(
-                said: "/names", runtimeDirectory: nil, serviceDirectories: "/run/store", temporaryDirectory: nil,
+                configured: "/names", runtimeDirectory: nil, serviceDirectories: "/run/store", temporaryDirectory: nil,
                 user: 7) == "/names")
     }
 

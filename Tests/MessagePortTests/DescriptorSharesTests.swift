@@ -36,12 +36,12 @@ import Testing
     @Test("a budget gives all or nothing, up to its limit, and again what was given back")
     func budget() {
         let budget = DescriptorBudget { 5 }
-        #expect(budget.take(2) && budget.take(2))
-        #expect(!budget.take(2))
-        #expect(budget.take(1))
-        budget.give(2)
-        #expect(!budget.take(3))
-        #expect(budget.take(2))
+        #expect(budget.reserve(2) && budget.reserve(2))
+        #expect(!budget.reserve(2))
+        #expect(budget.reserve(1))
+        budget.release(2)
+        #expect(!budget.reserve(3))
+        #expect(budget.reserve(2))
     }
 
     @Test("threads that draw on a budget and give back never have more than its limit together")
@@ -49,16 +49,16 @@ import Testing
         let (budget, held) = (DescriptorBudget { 7 }, SharedCount())
         let threads = (0..<4).map { _ in
             runOnThread {
-                for _ in 0..<20_000 where budget.take(2) {
+                for _ in 0..<20_000 where budget.reserve(2) {
                     #expect(held.count.add(2, ordering: .sequentiallyConsistent).newValue <= 7)
                     held.count.subtract(2, ordering: .sequentiallyConsistent)
-                    budget.give(2)
+                    budget.release(2)
                 }
             }
         }
         for thread in threads { try thread.join() }
-        #expect(budget.take(7))
-        #expect(!budget.take(1))
+        #expect(budget.reserve(7))
+        #expect(!budget.reserve(1))
     }
 
     @Test("a budget follows the limit of the process's descriptors")
@@ -66,11 +66,11 @@ import Testing
         withDescriptorLimit(64) {
             #expect(sysDescriptorLimit() == 64 && DescriptorShares().wakeChannels == 16)
             let budget = DescriptorBudget { DescriptorShares().wakeChannels }
-            #expect(budget.take(16) && !budget.take(1))
-            withDescriptorLimit(32) { #expect(!budget.take(1)) }
-            budget.give(8)
-            withDescriptorLimit(32) { #expect(!budget.take(1)) }
-            #expect(budget.take(8))
+            #expect(budget.reserve(16) && !budget.reserve(1))
+            withDescriptorLimit(32) { #expect(!budget.reserve(1)) }
+            budget.release(8)
+            withDescriptorLimit(32) { #expect(!budget.reserve(1)) }
+            #expect(budget.reserve(8))
         }
     }
 }

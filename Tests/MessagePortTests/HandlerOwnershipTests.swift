@@ -8,51 +8,51 @@ import Testing
 @Suite("HandlerOwnership") struct HandlerOwnershipTests {
     @Test("sources of one generation share the ownership")
     func shared() {
-        let turns = Turns()
-        #expect(turns.begins(0))
-        #expect(turns.begins(0))
-        #expect(!turns.isHeldUp)
-        let isOver = turns.end(0)
+        let ownership = Turns()
+        #expect(ownership.begins(0))
+        #expect(ownership.begins(0))
+        #expect(!ownership.isAwaitingOlderHandlers)
+        let isOver = ownership.end(0)
         #expect(!isOver)
     }
 
     @Test("a newer source begins when the last handler of the older ones has returned")
     func given() {
-        let turns = Turns()
-        #expect(turns.begins(0))
-        #expect(turns.begins(0))
-        let next = turns.makeNumber()
-        turns.give(to: next)
-        #expect(!turns.begins(0))
-        #expect(!turns.begins(next))
-        #expect(turns.isHeldUp)
-        let ends = [turns.end(0), turns.end(0)]
+        let ownership = Turns()
+        #expect(ownership.begins(0))
+        #expect(ownership.begins(0))
+        let next = ownership.makeNumber()
+        ownership.give(to: next)
+        #expect(!ownership.begins(0))
+        #expect(!ownership.begins(next))
+        #expect(ownership.isAwaitingOlderHandlers)
+        let ends = [ownership.end(0), ownership.end(0)]
         #expect(ends == [false, true])
-        #expect(turns.begins(next))
-        #expect(!turns.begins(0))
+        #expect(ownership.begins(next))
+        #expect(!ownership.begins(0))
     }
 
     @Test("of two sources that are given the ownership the newer has it, in whichever order", arguments: [false, true])
     func newest(isReversed: Bool) {
-        let turns = Turns()
-        let numbers = [turns.makeNumber(), turns.makeNumber()]
-        for number in isReversed ? numbers.reversed() : numbers { turns.give(to: number) }
-        #expect(!turns.begins(numbers[0]))
-        #expect(turns.begins(numbers[1]))
+        let ownership = Turns()
+        let numbers = [ownership.makeNumber(), ownership.makeNumber()]
+        for number in isReversed ? numbers.reversed() : numbers { ownership.give(to: number) }
+        #expect(!ownership.begins(numbers[0]))
+        #expect(ownership.begins(numbers[1]))
     }
 
     @Test("handlers of several moves are all waited for")
     func severalMoves() {
-        let turns = Turns()
-        #expect(turns.begins(0))
-        let first = turns.makeNumber()
-        turns.give(to: first)
-        let second = turns.makeNumber()
-        turns.give(to: second)
-        #expect(!turns.begins(second))
-        let isOver = turns.end(0)
+        let ownership = Turns()
+        #expect(ownership.begins(0))
+        let first = ownership.makeNumber()
+        ownership.give(to: first)
+        let second = ownership.makeNumber()
+        ownership.give(to: second)
+        #expect(!ownership.begins(second))
+        let isOver = ownership.end(0)
         #expect(isOver)
-        #expect(turns.begins(second))
+        #expect(ownership.begins(second))
     }
 }
 
@@ -60,7 +60,7 @@ import Testing
 private final class Turns {
     private var state = HandlerOwnership()
 
-    var isHeldUp: Bool { state.isHeldUp }
+    var isAwaitingOlderHandlers: Bool { state.isAwaitingOlderHandlers }
 
     func makeNumber() -> UInt64 { state.makeNumber() }
     func give(to number: UInt64) { state.give(to: number) }

@@ -15,10 +15,10 @@ import Testing
         #expect(mailbox.room == 0)
         #expect(mailbox.add(3) == "full")
         #expect(mailbox.queueCount == 2)
-        #expect(mailbox.take()?.message.id == 1)
+        #expect(mailbox.dequeue()?.message.id == 1)
         #expect(mailbox.room == 1)
-        #expect(mailbox.take()?.message.id == 2)
-        #expect(mailbox.take()?.message.id == nil)
+        #expect(mailbox.dequeue()?.message.id == 2)
+        #expect(mailbox.dequeue()?.message.id == nil)
         #expect(mailbox.add(4) == "accepted, was empty")
     }
 
@@ -28,9 +28,9 @@ import Testing
         #expect(mailbox.add(1) == "accepted, was empty")
         #expect(mailbox.add(2, exceedingLimit: true) == "accepted")
         #expect(mailbox.room == 0)
-        #expect(mailbox.take()?.message.id == 1)
+        #expect(mailbox.dequeue()?.message.id == 1)
         #expect(mailbox.add(3) == "full")
-        #expect(mailbox.take()?.message.id == 2)
+        #expect(mailbox.dequeue()?.message.id == 2)
         #expect(mailbox.room == 1)
     }
 
@@ -40,7 +40,7 @@ import Testing
         _ = mailbox.add(1)
         let senders = try (Int32(2)...4).map { id in try #require(mailbox.wait(id)) }
         #expect(mailbox.waitingCount == 3)
-        let taken = try #require(mailbox.take())
+        let taken = try #require(mailbox.dequeue())
         #expect(taken.message.id == 1)
         #expect(taken.sender === senders[0])
         #expect(mailbox.room == 0)
@@ -48,9 +48,9 @@ import Testing
         #expect(!mailbox.stopWaiting(senders[0]))
         #expect(mailbox.stopWaiting(senders[1]))
         #expect(!mailbox.stopWaiting(senders[1]))
-        #expect(mailbox.take()?.message.id == 2)
-        #expect(mailbox.take()?.message.id == 4)
-        #expect(mailbox.take()?.message.id == nil)
+        #expect(mailbox.dequeue()?.message.id == 2)
+        #expect(mailbox.dequeue()?.message.id == 4)
+        #expect(mailbox.dequeue()?.message.id == nil)
         #expect(mailbox.waitingCount == 0)
     }
 
@@ -60,9 +60,9 @@ import Testing
         _ = mailbox.add(1)
         _ = mailbox.add(2, exceedingLimit: true)
         let sender = try #require(mailbox.wait(3))
-        #expect(mailbox.take()?.sender == nil)
-        #expect(mailbox.take()?.sender === sender)
-        #expect(mailbox.take()?.message.id == 3)
+        #expect(mailbox.dequeue()?.sender == nil)
+        #expect(mailbox.dequeue()?.sender === sender)
+        #expect(mailbox.dequeue()?.message.id == 3)
     }
 
     @Test("a dead mailbox gives its messages and waiting senders back, once")
@@ -78,7 +78,7 @@ import Testing
         #expect(mailbox.room == 0)
         #expect(mailbox.add(3) == "dead")
         #expect(mailbox.add(3, exceedingLimit: true) == "dead")
-        #expect(mailbox.take()?.message.id == nil)
+        #expect(mailbox.dequeue()?.message.id == nil)
         #expect(mailbox.stopWaiting(sender))
     }
 
@@ -87,10 +87,10 @@ import Testing
         let mailbox = Mailbox(limit: 1)
         _ = mailbox.add(1)
         let senders = try (Int32(2)...3).map { id in try #require(mailbox.wait(id)) }
-        #expect(mailbox.take(keepingPlace: true)?.sender == nil)
+        #expect(mailbox.dequeue(reservingSlot: true)?.sender == nil)
         _ = try #require(mailbox.die())
         #expect(mailbox.setLimit(5).isEmpty)
-        #expect(mailbox.endKeepingPlace().isEmpty)
+        #expect(mailbox.endSlotReservation().isEmpty)
         #expect(mailbox.queueCount == 0)
         #expect(senders.map { mailbox.stopWaiting($0) } == [true, true])
     }
@@ -101,10 +101,10 @@ import Testing
         for id in Int32(1)...3 { #expect(mailbox.add(id) != "full") }
         #expect(mailbox.add(4, exceedingLimit: true) == "accepted")
         #expect(mailbox.queueCount == 2)
-        #expect(mailbox.takeDropped() == [1, 2])
-        #expect(mailbox.takeDropped() == [])
+        #expect(mailbox.removeDropped() == [1, 2])
+        #expect(mailbox.removeDropped() == [])
         #expect(mailbox.room == 2)
-        #expect(mailbox.take()?.message.id == 3)
+        #expect(mailbox.dequeue()?.message.id == 3)
     }
 
     @Test("keep-latest leaves one message, for which a receiver is woken if the queue was empty")
@@ -112,8 +112,8 @@ import Testing
         let mailbox = Mailbox(limit: 5, policy: .keepLatest)
         #expect(mailbox.add(1) == "accepted, was empty")
         #expect(mailbox.add(2) == "accepted")
-        #expect(mailbox.takeDropped() == [1])
-        #expect(mailbox.take()?.message.id == 2)
+        #expect(mailbox.removeDropped() == [1])
+        #expect(mailbox.dequeue()?.message.id == 2)
         #expect(mailbox.add(3) == "accepted, was empty")
     }
 
@@ -125,22 +125,22 @@ import Testing
         #expect(mailbox.addReply(100) == "accepted, was empty")
         #expect(mailbox.add(1) == "accepted")
         #expect(mailbox.addReply(101) == "accepted")
-        #expect(mailbox.takeDropped() == [])
+        #expect(mailbox.removeDropped() == [])
         #expect(mailbox.add(2) == "accepted")
-        #expect(mailbox.takeDropped() == [1])
-        #expect((0..<3).map { _ in mailbox.take()?.message.id } == [100, 101, 2])
+        #expect(mailbox.removeDropped() == [1])
+        #expect((0..<3).map { _ in mailbox.dequeue()?.message.id } == [100, 101, 2])
         #expect(mailbox.add(3) == "accepted, was empty")
         #expect(mailbox.add(4) == "accepted")
-        #expect(mailbox.takeDropped() == [3])
+        #expect(mailbox.removeDropped() == [3])
     }
 
     @Test("a reply that was dequeued is a message like others")
     func formerReply() throws {
         let mailbox = Mailbox(limit: 1, policy: .keepLatest)
         _ = mailbox.addReply(100)
-        #expect(mailbox.add(try #require(mailbox.take()).message) == "accepted, was empty")
+        #expect(mailbox.add(try #require(mailbox.dequeue()).message) == "accepted, was empty")
         _ = mailbox.add(1)
-        #expect(mailbox.takeDropped() == [100])
+        #expect(mailbox.removeDropped() == [100])
     }
 
     @Test("a slot reserved for the sockets goes to no other sender, until the sockets are no longer read")
@@ -148,15 +148,15 @@ import Testing
         let mailbox = Mailbox(limit: 1)
         _ = mailbox.add(1)
         let sender = try #require(mailbox.wait(2))
-        #expect(mailbox.take(keepingPlace: true)?.sender == nil)
+        #expect(mailbox.dequeue(reservingSlot: true)?.sender == nil)
         #expect(mailbox.room == 1)
         #expect(mailbox.add(9) == "full")
         #expect(mailbox.add(3, exceedingLimit: true) == "accepted, was empty")
-        #expect(mailbox.endKeepingPlace().isEmpty)
-        #expect(mailbox.take(keepingPlace: true)?.message.id == 3)
-        #expect(mailbox.endKeepingPlace().map { $0 === sender } == [true])
-        #expect(mailbox.take()?.message.id == 2)
-        #expect(mailbox.take()?.message.id == nil)
+        #expect(mailbox.endSlotReservation().isEmpty)
+        #expect(mailbox.dequeue(reservingSlot: true)?.message.id == 3)
+        #expect(mailbox.endSlotReservation().map { $0 === sender } == [true])
+        #expect(mailbox.dequeue()?.message.id == 2)
+        #expect(mailbox.dequeue()?.message.id == nil)
     }
 
     @Test("a lower limit keeps the queue and lets no sender in; a higher one lets in as many as fit, in order")
@@ -167,11 +167,11 @@ import Testing
         #expect(mailbox.setLimit(1).isEmpty)
         #expect(mailbox.queueCount == 3)
         #expect(mailbox.room == 0)
-        #expect(mailbox.take()?.sender == nil)
+        #expect(mailbox.dequeue()?.sender == nil)
         #expect(mailbox.setLimit(4).map { $0 === senders[0] || $0 === senders[1] } == [true, true])
         #expect(mailbox.waitingCount == 1)
-        #expect((0..<4).map { _ in mailbox.take()?.message.id } == [1, 2, 3, 4])
-        #expect(mailbox.take()?.message.id == 5)
+        #expect((0..<4).map { _ in mailbox.dequeue()?.message.id } == [1, 2, 3, 4])
+        #expect(mailbox.dequeue()?.message.id == 5)
     }
 
     @Test("reserved slots go to no other sender until they are filled")
@@ -184,12 +184,12 @@ import Testing
         #expect(mailbox.add(3) == "full")
         let sender = try #require(mailbox.wait(4))
         #expect(mailbox.reserve(atMost: 9) == 0)
-        #expect(mailbox.take()?.sender === sender)
+        #expect(mailbox.dequeue()?.sender === sender)
         let (messages, bytes) = (mailbox.messageCount, mailbox.byteCount)
         #expect(mailbox.fillReserved([5, 6]) == false)
         #expect(mailbox.messageCount - messages == 2 && mailbox.byteCount - bytes == 6)
         #expect(mailbox.room == 0)
-        #expect((0..<5).map { _ in mailbox.take()?.message.id } == [2, 4, 5, 6, nil])
+        #expect((0..<5).map { _ in mailbox.dequeue()?.message.id } == [2, 4, 5, 6, nil])
         #expect(mailbox.room == 4)
     }
 
@@ -252,12 +252,12 @@ private final class Mailbox {
         return sender
     }
 
-    func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: BlockedSender?)? {
+    func dequeue(reservingSlot: Bool = false) -> (message: MachMessage, sender: BlockedSender?)? {
         var sender: BlockedSender?
-        return state.take(keepingPlace: keepingPlace, lettingIn: &sender).map { ($0, sender) }
+        return state.dequeue(reservingSlot: reservingSlot, admitting: &sender).map { ($0, sender) }
     }
 
-    func endKeepingPlace() -> [BlockedSender] { state.endKeepingPlace().senders }
+    func endSlotReservation() -> [BlockedSender] { state.endSlotReservation().senders }
     func reserve(atMost most: Int) -> Int { state.reserveRoom(atMost: most) }
 
     var messageCount: Int { state.messageCount }
@@ -270,7 +270,7 @@ private final class Mailbox {
     }
 
     func setLimit(_ limit: Int) -> [BlockedSender] { state.setLimit(limit).senders }
-    func takeDropped() -> [Int32] { state.takeDropped().map(\.id) }
+    func removeDropped() -> [Int32] { state.removeDropped().map(\.id) }
     func stopWaiting(_ sender: BlockedSender) -> Bool { state.stopWaiting(sender) }
     func die() -> (bounced: [MachMessage], senders: [BlockedSender])? { state.die() }
 }

@@ -12,10 +12,10 @@ import Testing
     @Test("messages of a batch come first, count until they are dequeued, and return when the queue is used", .seeded)
     func model() {
         var queue = MessageQueue()
-        var claim: MessageBatch?
+        var batch: MessageBatch?
         var model: [Int32] = []
         var generator = Seed.generator()
-        var (next, claimedCount) = (Int32(0), 0)
+        var (next, leasedCount) = (Int32(0), 0)
         for _ in 0..<5000 {
             switch Int.random(in: 0..<100, using: &generator) {
             case 0..<49:
@@ -25,18 +25,18 @@ import Testing
             case 49..<98:
                 // As a handler does: it consumes its batch, then dequeues one message under the lock, and makes the
                 // next batch.
-                var taken = claim?.next()
+                var taken = batch?.next()
                 if taken != nil {
-                    claimedCount += 1
+                    leasedCount += 1
                 } else {
                     taken = queue.popFirst()
-                    claim = queue.makeClaim(atMost: Int.random(in: 1..<40, using: &generator))
+                    batch = queue.leaseBatch(atMost: Int.random(in: 1..<40, using: &generator))
                 }
                 #expect(taken?.id == (model.isEmpty ? nil : model.removeFirst()))
             case 98:
                 let taken = queue.popFirst()?.id
                 #expect(taken == (model.isEmpty ? nil : model.removeFirst()))
-                let left = claim?.next()?.id
+                let left = batch?.next()?.id
                 #expect(left == nil)
             default:
                 let wanted = Int32.random(in: 0...max(1, next), using: &generator)
@@ -50,7 +50,7 @@ import Testing
             let isShorter = [model.count + 1, model.count].map { queue.isShorter(than: $0) }
             #expect(isShorter == [true, false])
         }
-        #expect(claimedCount > 100)
+        #expect(leasedCount > 100)
         let rest = queue.removeAll().map(\.id)
         #expect(rest == model)
     }
@@ -60,13 +60,13 @@ import Testing
         for _ in 0..<1000 {
             var queue = MessageQueue()
             for id in Int32(0)..<20 { queue.append(MachMessage(id: id)) }
-            let made = queue.makeClaim()
-            let claim = try #require(made)
+            let made = queue.leaseBatch()
+            let batch = try #require(made)
             let begins = Gate("the taker")
             let taker = runOnThread {
                 begins.open()
                 var taken: [Int32] = []
-                while let message = claim.next() { taken.append(message.id) }
+                while let message = batch.next() { taken.append(message.id) }
                 return taken
             }
             begins.wait()
@@ -79,21 +79,21 @@ import Testing
     func pauses() {
         var queue = MessageQueue()
         for id in Int32(0)..<100 { queue.append(MachMessage(id: id)) }
-        var claim = queue.makeClaim()
-        _ = claim?.next()
-        queue.endClaim()
-        claim = queue.makeClaim()
-        let first = claim?.next()?.id
+        var batch = queue.leaseBatch()
+        _ = batch?.next()
+        queue.endLease()
+        batch = queue.leaseBatch()
+        let first = batch?.next()?.id
         #expect(first == 1)
-        queue.reclaim()
-        claim = queue.makeClaim()
-        #expect(claim == nil)
+        queue.revokeLease()
+        batch = queue.leaseBatch()
+        #expect(batch == nil)
         for _ in 0..<64 { _ = queue.popFirst() }
-        claim = queue.makeClaim()
-        #expect(claim != nil)
-        queue.endClaim()
-        claim = queue.makeClaim()
-        #expect(claim == nil)
+        batch = queue.leaseBatch()
+        #expect(batch != nil)
+        queue.endLease()
+        batch = queue.leaseBatch()
+        #expect(batch == nil)
         let count = queue.count
         #expect(count == 34)
     }
@@ -102,17 +102,17 @@ import Testing
     func some() {
         var queue = MessageQueue()
         for id in Int32(0)..<10 { queue.append(MachMessage(id: id)) }
-        var claim = queue.makeClaim(atMost: 3)
+        var batch = queue.leaseBatch(atMost: 3)
         for id in Int32(10)..<20 { queue.append(MachMessage(id: id)) }
-        let first = [claim?.next()?.id, claim?.next()?.id, claim?.next()?.id, claim?.next()?.id]
+        let first = [batch?.next()?.id, batch?.next()?.id, batch?.next()?.id, batch?.next()?.id]
         #expect(first == [0, 1, 2, nil])
-        queue.endClaim()
-        claim = queue.makeClaim(atMost: 3)
-        let next = claim?.next()?.id
+        queue.endLease()
+        batch = queue.leaseBatch(atMost: 3)
+        let next = batch?.next()?.id
         #expect(next == 3)
         let taken = queue.popFirst()?.id  // revokes the batch
         #expect(taken == 4)
-        let (left, count) = (claim?.next()?.id, queue.count)
+        let (left, count) = (batch?.next()?.id, queue.count)
         #expect(left == nil && count == 15)
         let rest = queue.removeAll().map(\.id)
         #expect(rest == Array(5..<20))
@@ -123,12 +123,12 @@ import Testing
         let receiver = SilentReceiver()
         var queue: MessageQueue? = MessageQueue()
         for _ in 0..<5 { queue?.append(receiver.question()) }
-        var claim = queue?.makeClaim()
-        _ = claim?.next()
+        var batch = queue?.leaseBatch()
+        _ = batch?.next()
         #expect(receiver.failures.count == 1)
         queue = nil
         #expect(receiver.failures.count == 1)
-        claim = nil
+        batch = nil
         #expect(receiver.failures.count == 5)
     }
 
@@ -136,18 +136,18 @@ import Testing
     func waiting() {
         var mailbox = MailboxState(limit: 4)
         for id in Int32(0)..<4 { _ = mailbox.admit(MachMessage(id: id)) }
-        let claim = mailbox.makeClaim()
+        let batch = mailbox.leaseBatch()
         guard case .full = mailbox.admit(MachMessage()) else { return #expect(Bool(false), "It is full.") }
-        let first = claim?.next()?.id
+        let first = batch?.next()?.id
         #expect(first == 0)
         _ = mailbox.admit(MachMessage(id: 4))
         guard case .wait(let sender) = mailbox.admit(MachMessage(id: 5), waiting: .thread) else {
             return #expect(Bool(false), "It is full again.")
         }
-        let taken = claim?.next()?.id
+        let taken = batch?.next()?.id
         #expect(taken == nil)
         var letIn: BlockedSender?
-        let second = mailbox.take(lettingIn: &letIn)?.id
+        let second = mailbox.dequeue(admitting: &letIn)?.id
         #expect(second == 1)
         #expect(letIn === sender)
         let rest = mailbox.die()?.bounced.map(\.id)
@@ -159,70 +159,70 @@ import Testing
         for policy in [QueuePolicy.dropOldest, .keepLatest] {
             var mailbox = MailboxState(limit: 4, policy: policy)
             _ = mailbox.admit(MachMessage())
-            let claim = mailbox.makeClaim()
-            #expect(claim == nil)
+            let batch = mailbox.leaseBatch()
+            #expect(batch == nil)
         }
         var mailbox = MailboxState(limit: 1)
         _ = mailbox.admit(MachMessage())
         _ = mailbox.admit(MachMessage(), waiting: .thread)
-        var claim = mailbox.makeClaim()
-        #expect(claim == nil)
+        var batch = mailbox.leaseBatch()
+        #expect(batch == nil)
         mailbox = MailboxState(limit: 4)
         var reply = MachMessage()
         reply.cameByReplyRight = true
         _ = mailbox.admit(reply)
-        claim = mailbox.makeClaim()
-        #expect(claim == nil)
+        batch = mailbox.leaseBatch()
+        #expect(batch == nil)
     }
 
     @Test("a port's batch is what it dequeues between two polls of its sockets; none while they wait for room")
     func sockets() async throws {
         try await onNewThread {
-            let (core, loop) = (LocalPort(queueLimit: 40), ThreadRunLoop.current)
-            _ = try core.openSockets()
-            for id in Int32(0)..<40 { _ = core.admit(MachMessage(id: id)) }
-            let turn = core.makeTurnNumber()
-            core.giveTurn(to: turn)
-            let handler = HandlersUnderWay.Handler(loop: loop, turn: turn)
-            var claim: MessageBatch?
-            #expect(core.takeQueued(for: handler, &claim)?.id == 0)
-            #expect(claim?.remaining == 31)
-            for id in Int32(1)...31 { #expect(claim?.next()?.id == id) }
-            core.endTurn(turn, on: loop)
+            let (localPort, loop) = (LocalPort(queueLimit: 40), ThreadRunLoop.current)
+            _ = try localPort.openSockets()
+            for id in Int32(0)..<40 { _ = localPort.admit(MachMessage(id: id)) }
+            let generation = localPort.makeGeneration()
+            localPort.giveOwnership(to: generation)
+            let handler = HandlersUnderWay.Handler(loop: loop, generation: generation)
+            var batch: MessageBatch?
+            #expect(localPort.dequeueMessage(for: handler, &batch)?.id == 0)
+            #expect(batch?.remaining == 31)
+            for id in Int32(1)...31 { #expect(batch?.next()?.id == id) }
+            localPort.endHandling(generation, on: loop)
             // At this one the sockets are polled.
-            #expect(core.takeQueued(for: handler, &claim)?.id == 32)
-            #expect(claim == nil)
-            core.endTurn(turn, on: loop)
-            #expect(core.takeQueued(for: handler, &claim)?.id == 33)
-            #expect(claim?.remaining == 6)
-            for id in Int32(40)..<74 { _ = core.admit(MachMessage(id: id)) }
-            #expect(!core.hasRoomForSockets())
-            #expect(claim?.next() == nil)
-            core.endTurn(turn, on: loop)
-            #expect(core.takeQueued(for: handler, &claim)?.id == 34)
-            #expect(claim == nil)
-            core.endTurn(turn, on: loop)
+            #expect(localPort.dequeueMessage(for: handler, &batch)?.id == 32)
+            #expect(batch == nil)
+            localPort.endHandling(generation, on: loop)
+            #expect(localPort.dequeueMessage(for: handler, &batch)?.id == 33)
+            #expect(batch?.remaining == 6)
+            for id in Int32(40)..<74 { _ = localPort.admit(MachMessage(id: id)) }
+            #expect(!localPort.hasRoomForSockets())
+            #expect(batch?.next() == nil)
+            localPort.endHandling(generation, on: loop)
+            #expect(localPort.dequeueMessage(for: handler, &batch)?.id == 34)
+            #expect(batch == nil)
+            localPort.endHandling(generation, on: loop)
         }
     }
 
     @Test("a watcher that begins sees what was in the batch of the handler's thread")
     func watched() async throws {
         try await onNewThread {
-            let (core, loop) = (LocalPort(queueLimit: 40), ThreadRunLoop.current)
+            let (localPort, loop) = (LocalPort(queueLimit: 40), ThreadRunLoop.current)
             let (near, far) = try sysPacketSocketPair()
             defer { withExtendedLifetime(far) {} }
-            let connection = try SocketConnection(near, port: core)
-            _ = try core.openSockets()
-            core.state.withLock { $0.extras.allowsWatching = true }
-            for id in Int32(0)..<3 { _ = core.admit(MachMessage(id: id)) }
-            let turn = core.makeTurnNumber()
-            core.giveTurn(to: turn)
-            var claim: MessageBatch?
-            _ = core.takeQueued(for: HandlersUnderWay.Handler(loop: loop, turn: turn), &claim)
-            #expect(claim?.remaining == 2)
-            #expect(core.addWatcher(connection, byteLimit: 0))
-            #expect(claim?.next() == nil)
-            core.endTurn(turn, on: loop)
+            let connection = try SocketConnection(near, port: localPort)
+            _ = try localPort.openSockets()
+            localPort.state.withLock { $0.extras.allowsWatching = true }
+            for id in Int32(0)..<3 { _ = localPort.admit(MachMessage(id: id)) }
+            let generation = localPort.makeGeneration()
+            localPort.giveOwnership(to: generation)
+            var batch: MessageBatch?
+            _ = localPort.dequeueMessage(for: HandlersUnderWay.Handler(loop: loop, generation: generation), &batch)
+            #expect(batch?.remaining == 2)
+            #expect(localPort.addWatcher(connection, byteLimit: 0))
+            #expect(batch?.next() == nil)
+            localPort.endHandling(generation, on: loop)
         }
     }
 }

@@ -52,19 +52,19 @@ import Testing
         var messages: [MachMessage?] = []
         do {
             let cost = ResourceUsage(messages: 3, bytes: 30)
-            ledger.withLock { $0.take(cost, by: owner) }
-            let envelope = MessageEnvelope(ofBurst: 3, from: .current, PeerCharge(ledger, owner, cost))
-            for id in 0..<Int32(3) { messages.append(MachMessage(ofBurst: envelope, id: id, bytes: [])) }
+            ledger.withLock { $0.charge(cost, by: owner) }
+            let envelope = MessageEnvelope(ofBatch: 3, from: .current, PeerCharge(ledger, owner, cost))
+            for id in 0..<Int32(3) { messages.append(MachMessage(ofBatch: envelope, id: id, bytes: [])) }
         }
         var kept: [MachMessage] = []
         for (index, isTaken) in areTaken.enumerated() {
             #expect(ledger.withLock { !$0.isEmpty })
             guard var message = messages[index].take(), isTaken else { continue }
-            message.noteTaken()
+            message.noteDequeued()
             #expect(message.remoteSender == .current)
             // It counts for nothing any more, wherever it ends up.
             var copy = message
-            copy.noteTaken()
+            copy.noteDequeued()
             copy.replyPort = nil
             #expect(copy.remoteSender == .current)
             if areTaken.allSatisfy(\.self) { kept.append(message) }

@@ -14,10 +14,10 @@ import Testing
         let room = try makeRoomTeller()
         let ports = (0..<32).map { _ in MachPort() }
         let sources = try ports.map { port throws in try port.runLoopSource() }
-        let presences = try ports.map { port throws in try #require(port.core.makePresence()) }
+        let presences = try ports.map { port throws in try #require(port.localPort.makePresence()) }
         // Now and then the allocator rounds up: 16 bytes that would be left over.
         #expect(try #require(ports.map(room).min()) <= 80 - 8)
-        #expect(try #require(ports.map { room($0.core) }.min()) <= 208 - 8)
+        #expect(try #require(ports.map { room($0.localPort) }.min()) <= 208 - 8)
         #expect(try #require(sources.map(room).min()) <= 112 - 8)
         #expect(try #require(presences.map(room).min()) <= 32 - 8)
     }

@@ -10,7 +10,7 @@ import Testing
     func answeredEarly() throws {
         var lane = OutgoingPath(use: .always)
         lane.didOffer(try RingEnd.make().end)
-        let answered = lane.takeOffered()
+        let answered = lane.endOffer()
         #expect(answered != nil)
         lane.withdrawOffer()
         #expect(lane.nextOffer() == .none)
@@ -25,6 +25,6 @@ import Testing
         #expect(lane.nextOffer() == .pending)
         lane.withdrawOffer()
         #expect(lane.nextOffer() == .due)
-        #expect(lane.takeOffered() == nil)
+        #expect(lane.endOffer() == nil)
     }
 }

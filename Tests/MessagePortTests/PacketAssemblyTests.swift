@@ -25,21 +25,23 @@ import Testing
     func single() {
         let assembly = Assembler()
         #expect(
-            assembly.take(Self.message(3), payload: [1, 2, 3], descriptors: []).text
+            assembly.accept(Self.message(3), payload: [1, 2, 3], descriptors: []).text
                 == "message 5 [1, 2, 3] asks 11 answers 22")
         #expect(!assembly.isBegun)
-        #expect(assembly.take(Self.message(0), payload: [], descriptors: []).text == "message 5 [] asks 11 answers 22")
+        #expect(
+            assembly.accept(Self.message(0), payload: [], descriptors: []).text == "message 5 [] asks 11 answers 22")
     }
 
     @Test("a message of several packets is whole with the last, with the tokens of the first")
     func several() {
         let assembly = Assembler()
-        #expect(assembly.take(Self.message(5), payload: [1, 2], descriptors: []).text == "incomplete")
+        #expect(assembly.accept(Self.message(5), payload: [1, 2], descriptors: []).text == "incomplete")
         #expect(assembly.isBegun)
         #expect(
-            assembly.take(PacketHeader(kind: .continuation), payload: [3, 4], descriptors: []).text == "incomplete")
+            assembly.accept(PacketHeader(kind: .continuation), payload: [3, 4], descriptors: []).text == "incomplete")
         #expect(
-            assembly.take(PacketHeader(kind: .continuation, messageID: 9, asks: 1), payload: [5], descriptors: []).text
+            assembly.accept(PacketHeader(kind: .continuation, messageID: 9, asks: 1), payload: [5], descriptors: [])
+                .text
                 == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
         #expect(!assembly.isBegun)
     }
@@ -50,21 +52,21 @@ import Testing
         try expectNoNewDescriptors {
             let descriptor = SharedDescriptor(try sysPacketSocket())
             #expect(
-                assembly.take(Self.message(5, descriptors: 1), payload: [1], descriptors: [descriptor]).text
+                assembly.accept(Self.message(5, descriptors: 1), payload: [1], descriptors: [descriptor]).text
                     == "incomplete")
-            #expect(assembly.take(PacketHeader(kind: .abort), payload: [], descriptors: []).text == "incomplete")
+            #expect(assembly.accept(PacketHeader(kind: .abort), payload: [], descriptors: []).text == "incomplete")
         }
         #expect(!assembly.isBegun)
         #expect(
-            assembly.take(Self.message(1), payload: [7], descriptors: []).text == "message 5 [7] asks 11 answers 22")
+            assembly.accept(Self.message(1), payload: [7], descriptors: []).text == "message 5 [7] asks 11 answers 22")
     }
 
     @Test("each kind of packet in each state does what the table says", arguments: PacketKind.allCases, [false, true])
     func table(kind: PacketKind, isBegun: Bool) {
         let assembly = Assembler()
-        if isBegun { _ = assembly.take(Self.message(4), payload: [1, 2], descriptors: []) }
+        if isBegun { _ = assembly.accept(Self.message(4), payload: [1, 2], descriptors: []) }
         let header = PacketHeader(kind: kind, messageID: 17, componentCount: 1, asks: 8, answers: 6, totalLength: 2)
-        let event = assembly.take(header, payload: kind.examplePayload, descriptors: []).text
+        let event = assembly.accept(header, payload: kind.examplePayload, descriptors: []).text
         let expected =
             switch (kind, isBegun) {
             case (.message, false): "message 17 [3, 4] asks 8 answers 6"
@@ -82,7 +84,7 @@ import Testing
             case (.abandoned, true): "violation"
             case (.portEnded, false): "port ended"
             case (.portEnded, true): "violation"
-            case (.ring, _), (.ringAnswer, _), (.lane, _), (.bell, _): "violation"
+            case (.ring, _), (.ringAnswer, _), (.pathChange, _), (.wakeUp, _): "violation"
             case (.statistics, false): "7 messages at 6"
             case (.watch, false): "watched: true"
             case (.shown, false): "shown 8: 17 [3, 4]"
@@ -99,9 +101,9 @@ import Testing
                 if kind == .message || kind == .continuation && descriptors.isEmpty { continue }
                 if kind == .replyFailed && !isBegun && descriptors.isEmpty { continue }
                 let assembly = Assembler()
-                if isBegun { _ = assembly.take(Self.message(4), payload: [1, 2], descriptors: []) }
+                if isBegun { _ = assembly.accept(Self.message(4), payload: [1, 2], descriptors: []) }
                 let header = PacketHeader(kind: kind, descriptorCount: UInt16(descriptors.count))
-                #expect(assembly.take(header, payload: payload, descriptors: descriptors).text == "violation")
+                #expect(assembly.accept(header, payload: payload, descriptors: descriptors).text == "violation")
             }
         }
     }
@@ -111,7 +113,7 @@ import Testing
         let descriptor = SharedDescriptor(try sysPacketSocket())
         func violates(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor] = []) -> Bool {
             let assembly = Assembler()
-            return assembly.take(header, payload: payload, descriptors: descriptors).text == "violation"
+            return assembly.accept(header, payload: payload, descriptors: descriptors).text == "violation"
         }
         #expect(violates(Self.message(2), [1, 2, 3]))
         #expect(violates(Self.message(0), [1]))
@@ -126,12 +128,12 @@ import Testing
         many.componentCount = .max
         #expect(violates(many, [1]))
         var assembly = Assembler()
-        _ = assembly.take(Self.message(3), payload: [1], descriptors: [])
+        _ = assembly.accept(Self.message(3), payload: [1], descriptors: [])
         #expect(
-            assembly.take(PacketHeader(kind: .continuation), payload: [2, 3, 4], descriptors: []).text == "violation")
+            assembly.accept(PacketHeader(kind: .continuation), payload: [2, 3, 4], descriptors: []).text == "violation")
         assembly = Assembler()
-        _ = assembly.take(Self.message(3), payload: [1], descriptors: [])
-        #expect(assembly.take(PacketHeader(kind: .continuation), payload: [], descriptors: []).text == "violation")
+        _ = assembly.accept(Self.message(3), payload: [1], descriptors: [])
+        #expect(assembly.accept(PacketHeader(kind: .continuation), payload: [], descriptors: []).text == "violation")
     }
 
     private static let piece = PacketHeader(kind: .continuation)
@@ -147,7 +149,7 @@ import Testing
     func landing() throws {
         var assembly = PacketAssembly()
         #expect(!assembly.hasRoomForPiece)
-        _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
+        _ = assembly.accept(Self.message(5), payload: [1, 2], descriptors: [])
         #expect(assembly.hasRoomForPiece)
         #expect(try Self.land([3], in: &assembly) == 1)
         #expect(assembly.didLand(1, Self.piece, descriptors: []).text == "incomplete")
@@ -157,12 +159,12 @@ import Testing
     }
 
     @Test("what was written and is no piece is undone, and the message goes on")
-    func takeBack() throws {
+    func removeWritten() throws {
         var assembly = PacketAssembly()
-        _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
+        _ = assembly.accept(Self.message(5), payload: [1, 2], descriptors: [])
         let count = try Self.land([9, 9], in: &assembly)
-        #expect(assembly.takeBack(count) == [9, 9])
-        #expect(assembly.takeBack(0) == [])
+        #expect(assembly.removeWritten(count) == [9, 9])
+        #expect(assembly.removeWritten(0) == [])
         _ = try Self.land([3, 4, 5], in: &assembly)
         #expect(
             assembly.didLand(3, Self.piece, descriptors: nil).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
@@ -173,12 +175,12 @@ import Testing
         let descriptor = SharedDescriptor(try sysPacketSocket())
         for (bytes, descriptors) in [([], []), ([3], [descriptor])] as [([UInt8], [SharedDescriptor])] {
             var assembly = PacketAssembly()
-            _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
+            _ = assembly.accept(Self.message(5), payload: [1, 2], descriptors: [])
             let count = try Self.land(bytes, in: &assembly)
             #expect(assembly.didLand(count, Self.piece, descriptors: descriptors).text == "violation")
         }
         var assembly = PacketAssembly()
-        _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
+        _ = assembly.accept(Self.message(5), payload: [1, 2], descriptors: [])
         let lie = PacketHeader(kind: .continuation, descriptorCount: 2)
         #expect(try assembly.didLand(Self.land([3], in: &assembly), lie, descriptors: []).text == "violation")
         #expect(try Self.land([1], in: &assembly) == 0)
@@ -192,7 +194,7 @@ import Testing
         header.componentCount = 2
         for cut in 0..<whole.size {
             var assembly = PacketAssembly()
-            _ = assembly.take(header, payload: Array(whole.payload.prefix(cut)), descriptors: [])
+            _ = assembly.accept(header, payload: Array(whole.payload.prefix(cut)), descriptors: [])
             let rest = Array(whole.payload.dropFirst(cut))
             let event = try assembly.didLand(Self.land(rest, in: &assembly), Self.piece, descriptors: [])
             guard case .message(let message, _, _) = event else { throw NoMessage() }
@@ -207,19 +209,19 @@ import Testing
     @Test("of a message that is too large nothing is written")
     func landingTooLarge() {
         var assembly = PacketAssembly()
-        _ = assembly.take(Self.request(20), payload: [1], descriptors: [], limit: 19)
+        _ = assembly.accept(Self.request(20), payload: [1], descriptors: [], limit: 19)
         #expect(assembly.isBegun && !assembly.hasRoomForPiece)
     }
 
     @Test("lost descriptors make a whole message without them, which keeps its tokens")
     func lostDescriptors() {
         let assembly = Assembler()
-        #expect(assembly.take(Self.message(2, descriptors: 3), payload: [1], descriptors: nil).text == "incomplete")
+        #expect(assembly.accept(Self.message(2, descriptors: 3), payload: [1], descriptors: nil).text == "incomplete")
         #expect(
-            assembly.take(PacketHeader(kind: .continuation), payload: [2], descriptors: []).text
+            assembly.accept(PacketHeader(kind: .continuation), payload: [2], descriptors: []).text
                 == "without descriptors, asks 11 answers 22")
         #expect(
-            assembly.take(Self.message(1, descriptors: 3), payload: [1], descriptors: nil).text
+            assembly.accept(Self.message(1, descriptors: 3), payload: [1], descriptors: nil).text
                 == "without descriptors, asks 11 answers 22")
     }
 
@@ -230,8 +232,8 @@ import Testing
         let next = Self.request(PeerLimits.standard.messageBytes + 1)
         let isKept = { (header: PacketHeader, limit: Int) in
             var assembly = PacketAssembly()
-            _ = assembly.take(header, payload: [1], descriptors: [], limit: limit)
-            return !assembly.isBegunTooLarge
+            _ = assembly.accept(header, payload: [1], descriptors: [], limit: limit)
+            return !assembly.isPartialTooLarge
         }
         #expect(isKept(largest, MessageLimits.payload))
         #expect(isKept(last, PeerLimits.standard.messageBytes))
@@ -243,20 +245,20 @@ import Testing
         var assembly = PacketAssembly()
         try expectNoNewDescriptors {
             let descriptors = lacksDescriptors ? nil : [SharedDescriptor(try sysPacketSocket())]
-            let first = assembly.take(
+            let first = assembly.accept(
                 Self.message(5, descriptors: 1), payload: [1, 2], descriptors: descriptors, isWanted: false)
-            #expect(first.text == "incomplete" && assembly.isBegun && !assembly.mayNeedPlace)
+            #expect(first.text == "incomplete" && assembly.isBegun && !assembly.mayNeedSlot)
         }
-        let last = assembly.take(PacketHeader(kind: .continuation), payload: [3, 4, 5], descriptors: [])
+        let last = assembly.accept(PacketHeader(kind: .continuation), payload: [3, 4, 5], descriptors: [])
         #expect(last.text == "unwanted, asks 11" && !assembly.isBegun)
-        let next = assembly.take(Self.message(1), payload: [7], descriptors: [])
+        let next = assembly.accept(Self.message(1), payload: [7], descriptors: [])
         #expect(next.text == "message 5 [7] asks 11 answers 22")
     }
 
     @Test("of an announced size 16 MiB are reserved, and then no more than twice what has come")
     func announced() throws {
         var assembly = PacketAssembly()
-        _ = assembly.take(Self.message(UInt64(MessageLimits.payload)), payload: [1], descriptors: [])
+        _ = assembly.accept(Self.message(UInt64(MessageLimits.payload)), payload: [1], descriptors: [])
         let slack = 1 << 16
         #expect(assembly.capacity <= 16 << 20 + slack)
         var arrived = 1
@@ -273,7 +275,7 @@ import Testing
     @Test("what was announced reserves no more than is missing")
     func exact() throws {
         var assembly = PacketAssembly()
-        _ = assembly.take(Self.message(1 << 20), payload: [1], descriptors: [])
+        _ = assembly.accept(Self.message(1 << 20), payload: [1], descriptors: [])
         #expect(assembly.capacity <= 1 << 20 + 1 << 12)
     }
 }
@@ -284,8 +286,8 @@ private final class Assembler {
 
     var isBegun: Bool { assembly.isBegun }
 
-    func take(_ header: PacketHeader, payload: [UInt8], descriptors: [SharedDescriptor]?) -> PacketAssembly.Event {
-        assembly.take(header, payload: payload, descriptors: descriptors)
+    func accept(_ header: PacketHeader, payload: [UInt8], descriptors: [SharedDescriptor]?) -> PacketAssembly.Event {
+        assembly.accept(header, payload: payload, descriptors: descriptors)
     }
 }
 
@@ -295,7 +297,7 @@ extension PacketKind {
         case .message, .continuation, .replyFailed: [3, 4]
         case .statistics: [7] + [UInt8](repeating: 0, count: 55)
         case .shown: [UInt8](repeating: 0, count: 8) + [3, 4]
-        case .replyDropped, .abort, .refused, .abandoned, .portEnded, .watch, .ring, .ringAnswer, .lane, .bell: []
+        case .replyDropped, .abort, .refused, .abandoned, .portEnded, .watch, .ring, .ringAnswer, .pathChange, .wakeUp: []
         }
     }
 }
@@ -308,12 +310,12 @@ extension PacketAssemblyTests {
         var assembly = PacketAssembly()
         var header = PacketHeader(kind: .message, componentCount: 1, asks: 3, totalLength: 20)
         let piece = [UInt8](repeating: 0, count: 10)
-        let first = assembly.take(header, payload: piece, descriptors: [], limit: 19)
-        #expect(first.text == "incomplete" && !assembly.mayNeedPlace)
-        let last = assembly.take(PacketHeader(kind: .continuation), payload: piece, descriptors: [])
+        let first = assembly.accept(header, payload: piece, descriptors: [], limit: 19)
+        #expect(first.text == "incomplete" && !assembly.mayNeedSlot)
+        let last = assembly.accept(PacketHeader(kind: .continuation), payload: piece, descriptors: [])
         #expect(last.text == "too large, asks 3" && !assembly.isBegun)
         header.answers = 1
-        let answer = assembly.take(header, payload: piece + piece, descriptors: [], limit: 19)
+        let answer = assembly.accept(header, payload: piece + piece, descriptors: [], limit: 19)
         #expect(answer.text.hasPrefix("message"))
     }
 }

@@ -40,18 +40,18 @@ import Testing
         for (key, process) in [(UInt64(1), Int32(7)), (2, 7), (3, 8)] {
             #expect(accounts.connect(key, of: process) == true)
         }
-        accounts.take(bytes: bytes, descriptors: descriptors, by: 7)
+        accounts.charge(bytes: bytes, descriptors: descriptors, by: 7)
         #expect(accounts.pause(1) == false)
-        accounts.take(bytes: bytes, descriptors: descriptors, by: 7)
+        accounts.charge(bytes: bytes, descriptors: descriptors, by: 7)
         #expect(accounts.isOver(7) && !accounts.isOver(8))
         #expect(accounts.pause(1) == true)
         #expect(accounts.pause(2) == true)
         #expect(accounts.pause(3) == false)
-        #expect(accounts.takeResumable() == [])
-        #expect(accounts.giveBack(bytes: bytes, descriptors: descriptors, by: 7) == true)
-        #expect(accounts.takeResumable() == [1, 2])
-        #expect(accounts.takeResumable() == [])
-        #expect(accounts.giveBack(bytes: bytes, descriptors: descriptors, by: 7) == false)
+        #expect(accounts.removeResumable() == [])
+        #expect(accounts.refund(bytes: bytes, descriptors: descriptors, by: 7) == true)
+        #expect(accounts.removeResumable() == [1, 2])
+        #expect(accounts.removeResumable() == [])
+        #expect(accounts.refund(bytes: bytes, descriptors: descriptors, by: 7) == false)
         for key in UInt64(1)...3 { accounts.disconnect(key) }
         #expect(accounts.isEmpty)
     }
@@ -61,17 +61,17 @@ import Testing
         for (user, isOwn) in [(sysUserID(), true), (sysUserID() + 1, false)] {
             let accounts = accounts(connections: 100)
             accounts.accounts.limits.processesOfUser = 2
-            func take(_ key: UInt64) -> Bool {
+            func charge(_ key: UInt64) -> Bool {
                 let owner = PeerID.process(Int32(key / 8), of: user)
                 #expect(accounts.connect(key, of: owner) == true)
-                return accounts.accounts.takeRings(key)
+                return accounts.accounts.reserveRings(key)
             }
-            for key in UInt64(8)..<24 { #expect(take(key)) }
-            #expect(take(24) == isOwn)
+            for key in UInt64(8)..<24 { #expect(charge(key)) }
+            #expect(charge(24) == isOwn)
             accounts.disconnect(8)
-            accounts.accounts.giveRings(9)
-            #expect(take(25) && take(26))
-            #expect(take(27) == isOwn)
+            accounts.accounts.releaseRings(9)
+            #expect(charge(25) && charge(26))
+            #expect(charge(27) == isOwn)
             for key in UInt64(8)..<28 { accounts.disconnect(key) }
             #expect(accounts.isEmpty)
         }
@@ -81,14 +81,14 @@ import Testing
     func reconnecting() {
         let accounts = accounts()
         _ = accounts.connect(1, of: 7)
-        accounts.take(bytes: 100, descriptors: 0, by: 7)
+        accounts.charge(bytes: 100, descriptors: 0, by: 7)
         #expect(accounts.pause(1) == true)
         accounts.disconnect(1)
-        #expect(accounts.takeResumable() == [])
+        #expect(accounts.removeResumable() == [])
         _ = accounts.connect(2, of: 7)
         #expect(accounts.pause(2) == true)
         accounts.disconnect(2)
-        #expect(accounts.giveBack(bytes: 100, descriptors: 0, by: 7) == false)
+        #expect(accounts.refund(bytes: 100, descriptors: 0, by: 7) == false)
         #expect(accounts.isEmpty)
     }
 
@@ -98,17 +98,17 @@ import Testing
         let accounts = accounts()
         accounts.accounts.queueLimit = 8
         _ = accounts.connect(1, of: 7)
-        accounts.take(messages: 8, by: 7)
+        accounts.charge(messages: 8, by: 7)
         #expect(!accounts.isOver(7) && accounts.pause(1) == false)
         // Another is connected and has nothing there: half is for it.
         _ = accounts.connect(2, of: 8)
         #expect(accounts.isOver(7) && !accounts.isOver(8))
         #expect(accounts.pause(1) == true)
-        for _ in 0..<5 { #expect(accounts.giveBack(messages: 1, by: 7) == false) }
-        #expect(accounts.giveBack(messages: 1, by: 7) == true)
-        #expect(accounts.takeResumable() == [1])
+        for _ in 0..<5 { #expect(accounts.refund(messages: 1, by: 7) == false) }
+        #expect(accounts.refund(messages: 1, by: 7) == true)
+        #expect(accounts.removeResumable() == [1])
         // Two have messages, a third is connected: each of the two has a third.
-        accounts.take(messages: 1, by: 8)
+        accounts.charge(messages: 1, by: 8)
         _ = accounts.connect(3, of: 9)
         #expect(accounts.isOver(7) && !accounts.isOver(8))
         accounts.disconnect(3)
@@ -117,11 +117,11 @@ import Testing
         for key in UInt64(10)..<30 {
             _ = accounts.connect(key, of: Int32(key))
             #expect(!accounts.isOver(Int32(key)))
-            accounts.take(messages: 1, by: Int32(key))
+            accounts.charge(messages: 1, by: Int32(key))
         }
         #expect(accounts.isOver(15))
         #expect(accounts.pause(15) == true)
-        #expect(accounts.giveBack(messages: 1, by: 15) == true)
+        #expect(accounts.refund(messages: 1, by: 15) == true)
     }
 
     @Test("a limit in messages that was set holds for each process, also for one that is alone")
@@ -129,13 +129,13 @@ import Testing
         let accounts = accounts()
         accounts.accounts.limits.queuedMessages = 3
         _ = accounts.connect(1, of: 7)
-        accounts.take(messages: 2, by: 7)
+        accounts.charge(messages: 2, by: 7)
         #expect(!accounts.isOver(7))
-        accounts.take(messages: 1, by: 7)
+        accounts.charge(messages: 1, by: 7)
         #expect(accounts.isOver(7) && accounts.pause(1) == true)
-        #expect(accounts.giveBack(messages: 1, by: 7) == false)
-        #expect(accounts.giveBack(messages: 1, by: 7) == true)
-        #expect(accounts.takeResumable() == [1])
+        #expect(accounts.refund(messages: 1, by: 7) == false)
+        #expect(accounts.refund(messages: 1, by: 7) == true)
+        #expect(accounts.removeResumable() == [1])
     }
 
     @Test(
@@ -149,12 +149,12 @@ import Testing
         #expect(messages(7) == .max)
         _ = accounts.connect(2, of: 8)
         #expect(messages(7) == 6)
-        accounts.take(messages: 4, by: 7)
+        accounts.charge(messages: 4, by: 7)
         #expect(messages(7) == 2 && messages(8) == 6)
-        accounts.take(messages: 6, bytes: 99, by: 8)
+        accounts.charge(messages: 6, bytes: 99, by: 8)
         #expect(messages(7) == 2 && messages(8) == 0)
         #expect(accounts.accounts.allowance(of: .process(8)).bytes == 1)
-        accounts.take(bytes: 100, by: 7)
+        accounts.charge(bytes: 100, by: 7)
         #expect(accounts.accounts.allowance(of: .process(7)) == ResourceUsage())
         accounts.accounts.limits.queuedMessages = 9
         #expect(messages(8) == 3)
@@ -172,7 +172,9 @@ import Testing
     @Test("a batch has at most half of what is left, at least one message, and none that is too large")
     func bursts() {
         let accounts = accounts()
-        func take(_ sizes: [Int]) -> Int { accounts.accounts.take(firstOf: packets(sizes), by: .process(7)).messages }
+        func charge(_ sizes: [Int]) -> Int {
+            accounts.accounts.charge(firstOf: packets(sizes), by: .process(7)).messages
+        }
         accounts.accounts.limits.queuedMessages = 5
         accounts.accounts.limits.messageBytes = 40
         // What each message costs besides its payload; four of 16 bytes and that are too many.
@@ -180,14 +182,14 @@ import Testing
         accounts.accounts.limits.queuedBytes = 4 * (more + 16) + 24
         _ = accounts.connect(1, of: 7)
         let sizes = [Int](repeating: 8, count: 9)
-        #expect([take(sizes), take(sizes), take(sizes), take(sizes)] == [3, 1, 1, 0])
+        #expect([charge(sizes), charge(sizes), charge(sizes), charge(sizes)] == [3, 1, 1, 0])
         #expect(accounts.isOver(7))
-        #expect(accounts.giveBack(messages: 5, bytes: 5 * (8 + more), by: 7) == false)
-        #expect(take([41, 8]) == 0)
+        #expect(accounts.refund(messages: 5, bytes: 5 * (8 + more), by: 7) == false)
+        #expect(charge([41, 8]) == 0)
         // Half of what is left is reached with the second.
-        #expect(take([40, 40, 8]) == 2)
-        #expect(accounts.giveBack(messages: 2, bytes: 2 * (40 + more), by: 7) == false)
-        #expect(take([8, 41]) == 1)
+        #expect(charge([40, 40, 8]) == 2)
+        #expect(accounts.refund(messages: 2, bytes: 2 * (40 + more), by: 7) == false)
+        #expect(charge([8, 41]) == 1)
     }
 
     // MARK: Users
@@ -227,7 +229,7 @@ import Testing
         for cost in [ResourceUsage(bytes: 90), ResourceUsage(descriptors: 9)] {
             let accounts = accounts([0: 6, 1: 6])
             for user in [UInt32(0), 1] {
-                for number in 0..<5 { accounts.take(cost, by: process(number, of: user)) }
+                for number in 0..<5 { accounts.charge(cost, by: process(number, of: user)) }
             }
             #expect(!accounts.isOver(process(0, of: 0)))
             #expect(accounts.pause(0) == false)
@@ -236,8 +238,8 @@ import Testing
             #expect(accounts.allowance(of: process(5, of: 1)) == ResourceUsage())
             #expect(accounts.pause(15) && accounts.pause(10))
             // What another process of the user returns lets all go on.
-            #expect(accounts.giveBack(cost, by: process(3, of: 1)))
-            #expect(accounts.takeResumable(of: process(3, of: 1)) == [10, 15])
+            #expect(accounts.refund(cost, by: process(3, of: 1)))
+            #expect(accounts.removeResumable(of: process(3, of: 1)) == [10, 15])
             #expect(accounts.allowance(of: process(5, of: 1)).bytes == (cost.bytes > 0 ? 40 : 100))
         }
     }
@@ -245,12 +247,12 @@ import Testing
     @Test("a process paused by its own limit goes on when its user's processes are under their limit again")
     func pausedTwice() {
         let accounts = accounts([1: 6])
-        accounts.take(ResourceUsage(bytes: 100), by: process(0, of: 1))
+        accounts.charge(ResourceUsage(bytes: 100), by: process(0, of: 1))
         #expect(accounts.pause(10))
-        for number in 1..<5 { accounts.take(ResourceUsage(bytes: 80), by: process(number, of: 1)) }
-        #expect(!accounts.giveBack(ResourceUsage(bytes: 10), by: process(0, of: 1)))
-        #expect(accounts.giveBack(ResourceUsage(bytes: 80), by: process(4, of: 1)))
-        #expect(accounts.takeResumable(of: process(4, of: 1)) == [10])
+        for number in 1..<5 { accounts.charge(ResourceUsage(bytes: 80), by: process(number, of: 1)) }
+        #expect(!accounts.refund(ResourceUsage(bytes: 10), by: process(0, of: 1)))
+        #expect(accounts.refund(ResourceUsage(bytes: 80), by: process(4, of: 1)))
+        #expect(accounts.removeResumable(of: process(4, of: 1)) == [10])
     }
 
     @Test("the slots of the queue are shared between users first, then between the processes of each")
@@ -262,14 +264,14 @@ import Testing
         // One share of two is reserved for the user who has nothing there, in it one of two for the processes that have
         // none.
         #expect(left(0, of: 1) == 6 && left(0, of: 0) == 12)
-        for number in 0..<3 { accounts.take(ResourceUsage(messages: 4), by: process(number, of: 1)) }
+        for number in 0..<3 { accounts.charge(ResourceUsage(messages: 4), by: process(number, of: 1)) }
         #expect(left(3, of: 1) == 0)
         #expect(accounts.pause(13))
         // However many processes the other user has, this one has its half.
         #expect(left(0, of: 0) == 12)
-        #expect(!accounts.giveBack(ResourceUsage(messages: 3), by: process(0, of: 1)))
-        #expect(accounts.giveBack(ResourceUsage(messages: 3), by: process(2, of: 1)))
-        #expect(accounts.takeResumable(of: process(2, of: 1)) == [13])
+        #expect(!accounts.refund(ResourceUsage(messages: 3), by: process(0, of: 1)))
+        #expect(accounts.refund(ResourceUsage(messages: 3), by: process(2, of: 1)))
+        #expect(accounts.removeResumable(of: process(2, of: 1)) == [13])
     }
 
     @Test("the sums of users are those of their processes, whatever comes and goes", .seeded)
@@ -286,18 +288,18 @@ import Testing
             case 1: if let last = connected.popLast() { accounts.disconnect(last) }
             case 2:
                 let cost = ResourceUsage(messages: 1, bytes: .random(in: 0..<50, using: &generator))
-                accounts.take(cost, by: owner)
+                accounts.charge(cost, by: owner)
                 taken.append((owner, cost))
             default:
-                guard let place = taken.indices.randomElement(using: &generator) else { break }
-                let (owner, cost) = taken.remove(at: place)
+                guard let index = taken.indices.randomElement(using: &generator) else { break }
+                let (owner, cost) = taken.remove(at: index)
                 if let key = connected.randomElement(using: &generator) { _ = accounts.pause(key) }
-                if accounts.giveBack(cost, by: owner) { _ = accounts.takeResumable(of: owner) }
+                if accounts.refund(cost, by: owner) { _ = accounts.removeResumable(of: owner) }
             }
         }
-        for (owner, cost) in taken { _ = accounts.giveBack(cost, by: owner) }
+        for (owner, cost) in taken { _ = accounts.refund(cost, by: owner) }
         // Nothing is there any more, so no process is over a limit, and each paused one goes on.
-        _ = accounts.takeResumable()
+        _ = accounts.removeResumable()
         for key in connected {
             #expect(!accounts.pause(key))
             accounts.disconnect(key)
@@ -309,10 +311,10 @@ import Testing
     func raising() {
         let accounts = accounts()
         _ = accounts.connect(1, of: 7)
-        accounts.take(bytes: 100, descriptors: 0, by: 7)
+        accounts.charge(bytes: 100, descriptors: 0, by: 7)
         _ = accounts.pause(1)
         accounts.accounts.limits.queuedBytes = 101
-        #expect(accounts.takeResumable() == [1])
+        #expect(accounts.removeResumable() == [1])
     }
 }
 
@@ -330,22 +332,22 @@ private final class Ledger {
     func isOver(_ process: Int32) -> Bool { accounts.isOver(.process(process)) }
     func pause(_ key: UInt64) -> Bool { accounts.pause(key) }
 
-    func take(messages: Int = 0, bytes: Int = 0, descriptors: Int = 0, by process: Int32) {
+    func charge(messages: Int = 0, bytes: Int = 0, descriptors: Int = 0, by process: Int32) {
         let cost = ResourceUsage(messages: messages, bytes: bytes, descriptors: descriptors)
-        accounts.take(cost, by: .process(process))
+        accounts.charge(cost, by: .process(process))
     }
 
-    func giveBack(messages: Int = 0, bytes: Int = 0, descriptors: Int = 0, by process: Int32) -> Bool {
+    func refund(messages: Int = 0, bytes: Int = 0, descriptors: Int = 0, by process: Int32) -> Bool {
         let cost = ResourceUsage(messages: messages, bytes: bytes, descriptors: descriptors)
-        return accounts.giveBack(cost, by: .process(process))
+        return accounts.refund(cost, by: .process(process))
     }
 
-    func takeResumable() -> Set<UInt64> { accounts.takeResumable() }
+    func removeResumable() -> Set<UInt64> { accounts.removeResumable() }
 
     func connect(_ key: UInt64, of owner: PeerID) -> Bool { accounts.connect(key, of: owner) }
-    func take(_ cost: ResourceUsage, by owner: PeerID) { accounts.take(cost, by: owner) }
-    func giveBack(_ cost: ResourceUsage, by owner: PeerID) -> Bool { accounts.giveBack(cost, by: owner) }
-    func takeResumable(of owner: PeerID) -> Set<UInt64> { accounts.takeResumable(of: owner) }
+    func charge(_ cost: ResourceUsage, by owner: PeerID) { accounts.charge(cost, by: owner) }
+    func refund(_ cost: ResourceUsage, by owner: PeerID) -> Bool { accounts.refund(cost, by: owner) }
+    func removeResumable(of owner: PeerID) -> Set<UInt64> { accounts.removeResumable(of: owner) }
     func isOver(_ owner: PeerID) -> Bool { accounts.isOver(owner) }
     func allowance(of owner: PeerID) -> ResourceUsage { accounts.allowance(of: owner) }
 }
@@ -359,17 +361,17 @@ private final class Ledger {
             let owner = PeerID.process(Int32.random(in: 1...8, using: &generator))
             switch Int.random(in: 0..<3, using: &generator) {
             case 0:
-                if let place = table.place(of: owner) { table.remove(at: place) }
+                if let index = table.index(of: owner) { table.remove(at: index) }
                 model[owner] = nil
             case 1:
-                table[table.place(of: owner, default: 0)] += step
+                table[table.index(of: owner, default: 0)] += step
                 model[owner, default: 0] += step
             default: break
             }
-            #expect(table.place(of: owner).map { table[$0] } == model[owner])
+            #expect(table.index(of: owner).map { table[$0] } == model[owner])
             #expect(table.count == model.count && table.isEmpty == model.isEmpty)
         }
         #expect(Set(table.allOwners) == Set(model.keys))
-        for (owner, value) in model { #expect(table.place(of: owner).map { table[$0] } == value) }
+        for (owner, value) in model { #expect(table.index(of: owner).map { table[$0] } == value) }
     }
 }

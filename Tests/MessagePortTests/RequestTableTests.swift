@@ -72,7 +72,7 @@ import Testing
         _ = connection.didSend(connection.begin(sent))
         let token = connection.begin(sending)
         let calls = Calls()
-        connection.requests.owe(7)
+        connection.requests.addUnanswered(7)
         #expect(!connection.watchAbandonment(of: 7, calls.one))
         let ended = connection.endAllSent()
         #expect(ended.unanswered.count == 1 && ended.unanswered.first === sent)
@@ -87,24 +87,26 @@ import Testing
     func abandonment() {
         let connection = Connection()
         let calls = Calls()
-        connection.requests.owe(7)
-        #expect(connection.requests.owesReply && connection.requests.isOwed(7) && !connection.requests.isAbandoned(7))
+        connection.requests.addUnanswered(7)
+        #expect(
+            connection.requests.hasUnanswered && connection.requests.isUnanswered(7)
+                && !connection.requests.isAbandoned(7))
         #expect(!connection.watchAbandonment(of: 7, calls.one))
         #expect(!connection.watchAbandonment(of: 7, calls.one))
         let watches = connection.abandon(7)
         #expect(watches.count == 2)
-        #expect(connection.requests.isAbandoned(7) && connection.requests.isOwed(7))
+        #expect(connection.requests.isAbandoned(7) && connection.requests.isUnanswered(7))
         #expect(connection.abandon(7).isEmpty)
         #expect(connection.watchAbandonment(of: 7, calls.one))
         #expect(connection.settle(7).isEmpty)
-        #expect(!connection.requests.owesReply && !connection.requests.isAbandoned(7))
+        #expect(!connection.requests.hasUnanswered && !connection.requests.isAbandoned(7))
     }
 
     @Test("a request that was answered has no watches any more, and cannot be given up")
     func settled() {
         let connection = Connection()
         let calls = Calls()
-        connection.requests.owe(7)
+        connection.requests.addUnanswered(7)
         #expect(!connection.watchAbandonment(of: 7, calls.one))
         #expect(connection.settle(7).count == 1)
         #expect(connection.settle(7).isEmpty)
@@ -118,7 +120,7 @@ import Testing
         let connection = Connection()
         let calls = Calls()
         for token: UInt64 in 1...3 {
-            connection.requests.owe(token)
+            connection.requests.addUnanswered(token)
             #expect(!connection.watchAbandonment(of: token, calls.one))
         }
         #expect(connection.abandon(2).count == 1)

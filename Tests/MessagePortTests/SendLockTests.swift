@@ -57,9 +57,9 @@ import Testing
     @Test("a thread that does not wait for room waits for a holder that sends")
     func waitsForSender() throws {
         let lock = SendLock()
-        #expect(lock.lockUnlessHeldUp())
+        #expect(lock.lockUnlessHolderBlocks())
         #expect(!lock.tryLock())
-        let thread = runOnThread { lock.lockUnlessHeldUp() }
+        let thread = runOnThread { lock.lockUnlessHolderBlocks() }
         while lock.waitingCount < 1 { sched_yield() }
         lock.unlock()
         #expect(try thread.join())
@@ -71,19 +71,19 @@ import Testing
     func heldUp() throws {
         let lock = SendLock()
         #expect(lock.tryLock())
-        let threads = (0..<2).map { _ in runOnThread { lock.lockUnlessHeldUp() } }
+        let threads = (0..<2).map { _ in runOnThread { lock.lockUnlessHolderBlocks() } }
         let patient = runOnThread { lock.lock(until: Watchdog.deadline) }
         while lock.waitingCount < 3 { sched_yield() }
-        lock.holdUp()
+        lock.holderWillBlock()
         for thread in threads { #expect(try !thread.join()) }
-        #expect(!lock.lockUnlessHeldUp())
+        #expect(!lock.lockUnlessHolderBlocks())
         #expect(lock.waitingCount == 1)
-        lock.goOn()
-        lock.holdUp()
+        lock.holderDidContinue()
+        lock.holderWillBlock()
         lock.unlock()
         #expect(try patient.join())
         // The next holder is not held up because the last was.
-        let another = runOnThread { lock.lockUnlessHeldUp() }
+        let another = runOnThread { lock.lockUnlessHolderBlocks() }
         while lock.waitingCount < 1 { sched_yield() }
         lock.unlock()
         #expect(try another.join())
@@ -98,16 +98,16 @@ import Testing
             took.increment()
         }
         while lock.waitingCount < 1 { executor.runAll() }
-        let earlier = runOnThread { lock.lockUnlessHeldUp() }
+        let earlier = runOnThread { lock.lockUnlessHolderBlocks() }
         while lock.waitingCount < 2 { sched_yield() }
         lock.unlock()
         #expect(try await !earlier.join())
-        #expect(try await !runOnThread { lock.lockUnlessHeldUp() }.join())
+        #expect(try await !runOnThread { lock.lockUnlessHolderBlocks() }.join())
         #expect(took.value == 0)
         while took.value == 0 { executor.runAll() }
         try await task.value
         // It runs now, so it is waited for.
-        let later = runOnThread { lock.lockUnlessHeldUp() }
+        let later = runOnThread { lock.lockUnlessHolderBlocks() }
         while lock.waitingCount < 1 { sched_yield() }
         lock.unlock()
         #expect(try await later.join())
@@ -155,14 +155,14 @@ import Testing
                 let hasTurn =
                     switch (round + thread) % 3 {
                     case 0: lock.tryLock()
-                    case 1: lock.lockUnlessHeldUp()
+                    case 1: lock.lockUnlessHolderBlocks()
                     default: lock.lock(until: .after(.microseconds(round % 3 * 20)))
                     }
                 if !hasTurn { continue }
                 #expect(inside.count.add(1, ordering: .sequentiallyConsistent).newValue == 1)
                 if round % 5 == 0 {
-                    lock.holdUp()
-                    if round % 2 == 0 { lock.goOn() }
+                    lock.holderWillBlock()
+                    if round % 2 == 0 { lock.holderDidContinue() }
                 }
                 inside.count.subtract(1, ordering: .sequentiallyConsistent)
                 lock.unlock()
@@ -176,10 +176,10 @@ import Testing
     func heldUpAlone() {
         let lock = SendLock()
         #expect(lock.tryLock())
-        lock.holdUp()
-        #expect(!lock.lockUnlessHeldUp())
+        lock.holderWillBlock()
+        #expect(!lock.lockUnlessHolderBlocks())
         lock.unlock()
-        #expect(lock.lockUnlessHeldUp())
+        #expect(lock.lockUnlessHolderBlocks())
         lock.unlock()
         #expect(!lock.isLocked)
     }

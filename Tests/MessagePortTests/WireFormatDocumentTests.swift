@@ -58,7 +58,7 @@ struct WireFormatDocumentTests {
             try connection.send(request, until: .never)
             connection.giveUp(token: 1)
         }.last
-        sent["port-ended"] = try packets { $0.sayPortHasEnded() }.first
+        sent["port-ended"] = try packets { $0.sendPortEnded() }.first
         sent["descriptors-lost"] = try packets { $0.dropReply(to: 1, because: .descriptorsLost) }.first
         sent["refused"] = try packets { SocketConnection.sendRefusal(.peerRefused, to: $0.descriptor) }.first
         sent["ring"] = try packets { connection in
@@ -66,8 +66,8 @@ struct WireFormatDocumentTests {
             RingNegotiation.offerIfDue(over: connection)
         }.first
         sent["ring-answer"] = PacketHeader(kind: .ringAnswer, descriptorCount: 2).encoded
-        sent["lane"] = PacketHeader(kind: .lane).encoded
-        sent["bell"] = PacketHeader(kind: .bell).encoded
+        sent["lane"] = PacketHeader(kind: .pathChange).encoded
+        sent["bell"] = PacketHeader(kind: .wakeUp).encoded
         sent.merge(try looks()) { $1 }
         let examples = try Self.examples()
         for (name, bytes) in sent { #expect(examples[name] == bytes, "\(name)") }
@@ -80,7 +80,7 @@ struct WireFormatDocumentTests {
         sent["statistics-question"] = PacketHeader(kind: .statistics, asks: 1).encoded
         let port = MachPort()
         try port.makeSendRight().send(MachMessage(id: 101, text: "hello"), within: .zero)
-        sent["statistics"] = try packets { $0.answerQuestion(1, about: port.core) }.first
+        sent["statistics"] = try packets { $0.answerQuestion(1, about: port.localPort) }.first
         sent["watch"] = PacketHeader(kind: .watch, totalLength: 64).encoded
         sent["watch-answer"] = try packets { $0.answerWatch(true) }.first
         var message = MachMessage(id: 101, text: "hello")
@@ -124,7 +124,7 @@ struct WireFormatDocumentTests {
         let header = try #require(PacketHeader(bytes))
         let files = try (0..<header.descriptorCount).map { _ in SharedDescriptor(try sysOpen("/dev/null", .reading)) }
         var assembly = PacketAssembly()
-        return assembly.take(header, payload: Array(bytes.dropFirst(PacketHeader.size)), descriptors: files)
+        return assembly.accept(header, payload: Array(bytes.dropFirst(PacketHeader.size)), descriptors: files)
     }
 
     /// What the other end of a connection gets.

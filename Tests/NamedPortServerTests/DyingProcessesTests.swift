@@ -110,8 +110,8 @@ struct DyingProcessesTests {
     /// Waits until the port has this number of connections: the loop notices their ends at some point.
     private func expectConnections(_ count: Int, of port: MachPort) {
         let deadline = Watchdog.deadline
-        while port.core.connectionCount != count, .now < deadline { sched_yield() }
-        #expect(port.core.connectionCount == count)
+        while port.localPort.connectionCount != count, .now < deadline { sched_yield() }
+        #expect(port.localPort.connectionCount == count)
     }
 
     @Test("clients killed at any moment leave a server that serves the next one")

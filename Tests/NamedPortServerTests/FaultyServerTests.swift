@@ -32,7 +32,7 @@ struct FaultyServerTests {
                     let result = try desk.serve("\(round)", plan.rules)
                     if case .fail(EINTR) = plan.fault { #expect(result.answer == "reply \(round)", "\(plan)") }
                     expectNoConnections(to: port, "\(plan)")
-                    SpareDescriptor.shared.keep()
+                    SpareDescriptor.shared.reserve()
                     expectSoon("\(plan)") { openDescriptors() == descriptors }
                 }
             }
@@ -45,7 +45,7 @@ struct FaultyServerTests {
 private func expectNoConnections(to port: MachPort, _ comment: Comment) {
     expectSoon(comment) {
         _ = try? port.tryReceive()
-        return port.core.connectionCount == 0
+        return port.localPort.connectionCount == 0
     }
 }
 

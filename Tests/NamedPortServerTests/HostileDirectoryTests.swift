@@ -38,7 +38,7 @@ struct HostileDirectoryTests {
             let names = try PortNameServer(directory: directory)
             let port = MachPort()
             try names.register(port, name: "name")
-            let path = try #require(port.core.state.withLock { $0.liveAddress }).path
+            let path = try #require(port.localPort.state.withLock { $0.liveAddress }).path
             let other = "\(place.scratch.path)/caf\u{E9}" + path.utf8.dropFirst(directory.utf8.count).text
             let received = RightsTable.shared.right(receivedAt: PortAddress(path: other))
             #expect(received != port.makeSendRight())
@@ -183,7 +183,7 @@ struct HostileDirectoryTests {
             let linked = try ClaimedName("linked", owner: 1, at: link, in: names)
             let listed = try place.names.listAnswers(within: .milliseconds(1))
             #expect(listed.map(\.registration.name) == ["far", "linked", "name"])
-            #expect(listed.map(\.answer) == [.silent, .silent, .told(port.statistics)])
+            #expect(listed.map(\.answer) == [.silent, .silent, .answered(port.statistics)])
             #expect(try sysPoll(listener.raw, .readable, until: .distantPast).isEmpty, "somebody has connected")
             withExtendedLifetime((far, linked)) {}
             port.invalidate()
@@ -317,15 +317,15 @@ struct HostileDirectoryTests {
             for owner in owners { held[owner] = try ClaimedName("n\(owner)", owner: owner, in: names) }
             let follower = try NameMonitor(place.directory)
             let before = openDescriptors()
-            var told = Set<String>()
-            while let text = try follower.nextText() { told.insert(text) }
-            #expect(told == Set(owners.map { "+n\($0) \($0)" }))
+            var answered = Set<String>()
+            while let text = try follower.nextText() { answered.insert(text) }
+            #expect(answered == Set(owners.map { "+n\($0) \($0)" }))
             try #require(openDescriptors().count - before.count <= 64)
             // All names go, and nothing in the directory reports it.
             for name in held.values { try name.unlock() }
             var gone = Set<String>()
             while gone.count < count {
-                _ = try sysPoll(follower.raw, .readable, until: follower.nextLook)
+                _ = try sysPoll(follower.raw, .readable, until: follower.nextCheck)
                 while let text = try follower.nextText() {
                     gone.insert(text)
                     if gone.count == count - 64 { try pipe.fileHandleForWriting.close() }

@@ -27,7 +27,7 @@ struct KilledClientTests {
                     for round in 0..<100 {
                         let plan = Plan(rings, &generator)
                         try Self.kill(by: plan, desk, at: place, beside: other, "round \(round), \(plan)")
-                        expectSoon("round \(round): connections") { local.port.core.connectionCount == 0 }
+                        expectSoon("round \(round): connections") { local.port.localPort.connectionCount == 0 }
                         #expect(desk.faults == [], "round \(round), \(plan)")
                         // The first round makes the pools of the loop's thread.
                         guard let before else {

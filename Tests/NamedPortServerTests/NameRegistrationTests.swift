@@ -42,7 +42,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
             try place.names.register(port, name: "port")
             #expect(try place.names.lookUp("port") == port.makeSendRight())
             #expect(place.names.unregister("port"))
-            #expect(!hasSideTable(port.core))
+            #expect(!hasSideTable(port.localPort))
             port.invalidate()
         }
     }

@@ -386,11 +386,11 @@ struct NameWatchTests {
                 follower.forgetDirectoryReports()
                 var told: String?
                 while told == nil {
-                    _ = try sysPoll(follower.raw, .readable, until: follower.nextLook)
+                    _ = try sysPoll(follower.raw, .readable, until: follower.nextCheck)
                     told = try follower.nextText()
                 }
                 #expect(told == "-name \(server.processID)")
-                #expect(follower.nextLook == .distantFuture)
+                #expect(follower.nextCheck == .distantFuture)
             }
         }
     }

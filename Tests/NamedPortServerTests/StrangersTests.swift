@@ -70,7 +70,7 @@ struct StrangersTests {
                     try peer.expect("heard \(hexadecimal)")
                 }
                 #expect(seen.value == 0)
-                #expect(local.port.core.connectionCount == 0)
+                #expect(local.port.localPort.connectionCount == 0)
                 // And its own user is served as before.
                 try withPeer(["knock", socket], at: place) { peer in
                     try peer.expect("connected")

@@ -17,13 +17,13 @@ import Testing
                 let makers = (0..<2).map { _ in
                     runOnThread {
                         start.wait()
-                        return try port.core.address(in: bench.directory)
+                        return try port.localPort.address(in: bench.directory)
                     }
                 }
                 let watcher = runOnThread {
                     start.open()
                     while true {
-                        guard let address = port.core.state.withLock({ $0.extras.address }) else { continue }
+                        guard let address = port.localPort.state.withLock({ $0.extras.address }) else { continue }
                         return try RightsTable.shared.right(to: address)
                     }
                 }

@@ -41,7 +41,7 @@ import Testing
             let port = try bench.port(queueLimit: 3, policy: .dropOldest) { _, message in seen.append(message.id) }
             let right = try bench.farSender(to: port)
             for id in Int32(0)..<3 { #expect(try right.trySend(MachMessage(id: id))) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             for id in Int32(3)..<100 { #expect(try right.trySend(MachMessage(id: id))) }
             try port.schedule()
             while seen.count < 3 { ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true) }
@@ -72,12 +72,12 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 1)
             let peers = try (0..<6).map { _ in try RawPeer(to: port, on: bench) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             for peer in peers { try Begun.begin(peer) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             for peer in peers { try Begun.end(peer) }
             for _ in peers {
-                port.core.receiveFromSockets()
+                port.localPort.receiveFromSockets()
                 #expect(port.queueCount == 1)
                 #expect(try port.next().bytes == Begun.contents)
             }
@@ -92,7 +92,7 @@ import Testing
             let port = try bench.port(queueLimit: 1)
             let (idle, busy) = (try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench))
             try Begun.begin(idle)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             for id in Int32(1)...3 {
                 try busy.send(MachMessage(id: id))
                 #expect(try port.next().id == id)

@@ -186,7 +186,7 @@ private func threadCount() -> Int {
 extension SendRight {
     /// Waits until `count` senders wait for room, or for the send lock.
     func waitForSenders(_ count: Int) throws {
-        if let core = destination as? LocalPort { return core.waitForSenders(count) }
+        if let localPort = destination as? LocalPort { return localPort.waitForSenders(count) }
         let lock = try #require(destination as? RemotePort).reached().sender.lock
         let deadline = Watchdog.deadline
         while !lock.isLocked || lock.waitingCount != count - 1 {

@@ -52,11 +52,11 @@ import Testing
 
         /// Sends messages until the loop keeps polling.
         private func earn() throws {
-            for count in 1...1000 where !connection.isKept {
+            for count in 1...1000 where !connection.isBusyPolled {
                 try send(0)
                 earned.waitUntilCount(count)
             }
-            try #require(connection.isKept)
+            try #require(connection.isBusyPolled)
         }
 
         /// Calls the handler, which waits until `end`.
@@ -67,7 +67,7 @@ import Testing
 
         /// Whether the kernel reports a message that is sent now, or another loop has found it, and perhaps handled it.
         func isHeardElsewhere() throws -> Bool {
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             try send(2)
             let deadline = Watchdog.deadline
             while try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty, port.queueCount == 0,
@@ -101,7 +101,7 @@ import Testing
     func alone(strategy: WaitStrategy) async throws {
         try await Self.attentively(strategy) { attention, _ in
             try attention.enterHandler()
-            #expect(attention.connection.isKept)
+            #expect(attention.connection.isBusyPolled)
             let (_, calls) = try SystemCallFaults.counting {
                 for id in Int32(2)..<7 { try attention.send(id) }
             }
@@ -129,7 +129,7 @@ import Testing
                 attention.deed.value.withLock {
                     $0 = {
                         let mode = RunLoopMode(rawValue: "nested")
-                        let timer = RunLoopTimer(fireDate: .now) { _ in #expect(!connection.isKept) }
+                        let timer = RunLoopTimer(fireDate: .now) { _ in #expect(!connection.isBusyPolled) }
                         ThreadRunLoop.current.add(timer, to: mode)
                         _ = ThreadRunLoop.current.run(mode: mode, for: .zero)
                         ended.open()
@@ -137,12 +137,12 @@ import Testing
                 }
             }
             try attention.enterHandler()
-            #expect(connection.isKept == (listener != .nestedRun))
+            #expect(connection.isBusyPolled == (listener != .nestedRun))
             switch listener {
             case .receiver:
                 let receiver = runOnThread { try port.receive(within: Watchdog.patience)?.id }
                 let deadline = Watchdog.deadline
-                while connection.isKept, .now < deadline { yieldThread() }
+                while connection.isBusyPolled, .now < deadline { yieldThread() }
                 try attention.send(7)
                 #expect(try receiver.join() == 7)
             case .poller: #expect(try port.tryReceive() == nil)
@@ -154,7 +154,7 @@ import Testing
                     for try await message in port.messages { taken.append(message.id) }
                 }
                 let deadline = Watchdog.deadline
-                while connection.isKept, .now < deadline { yieldThread() }
+                while connection.isBusyPolled, .now < deadline { yieldThread() }
                 try attention.send(7)
                 #expect(taken.waitUntilCount(1) == [7])
                 task.cancel()
@@ -162,8 +162,8 @@ import Testing
             case .otherLoop: try port.schedule(on: other.loop)
             case .reader:
                 let source = RunLoopSource(name: "reader", readiness: { false }, perform: {})
-                #expect(try port.core.attach(source))
-                port.core.detach(source)
+                #expect(try port.localPort.attach(source))
+                port.localPort.detach(source)
             case .replies: #expect(try connection.replySource() != nil)
             case .otherPort:
                 let sockets = try PortSockets()
@@ -172,10 +172,10 @@ import Testing
             case .movedTo: try port.move(to: other.loop)
             case .nobody: port.unschedule(from: attention.worker.loop)
             case .secondLoop:
-                let source = try #require(port.core.state.withLock { $0.sources.first })
+                let source = try #require(port.localPort.state.withLock { $0.sources.first })
                 other.loop.add(source)
             }
-            #expect(!connection.isKept)
+            #expect(!connection.isBusyPolled)
             #expect(try attention.isHeardElsewhere())
             try other.end()
         }
@@ -186,9 +186,9 @@ import Testing
         try await Self.attentively(strategy) { attention, _ in
             attention.worker.loop.stop()
             let deadline = Watchdog.deadline
-            while attention.connection.isKept, .now < deadline { yieldThread() }
-            let isTold = try attention.isHeardElsewhere()
-            #expect(isTold)
+            while attention.connection.isBusyPolled, .now < deadline { yieldThread() }
+            let isReported = try attention.isHeardElsewhere()
+            #expect(isReported)
         }
     }
 
@@ -198,10 +198,10 @@ import Testing
             try attention.enterHandler()
             let others = try (Int32(2)..<6).map { try RingClient($0, at: attention.port) }
             for other in others { try other.send(3, times: 1) }
-            let sockets = try #require(attention.port.core.sockets)
+            let sockets = try #require(attention.port.localPort.sockets)
             attention.goOn.open()
             attention.handled.waitUntilCount(5)
-            #expect(!sockets.isBusy(attention.connection) && !attention.connection.isKept)
+            #expect(!sockets.isBusy(attention.connection) && !attention.connection.isBusyPolled)
             try attention.send(4)
             #expect(attention.handled.waitUntilCount(6).last == 4)
         }
@@ -212,7 +212,7 @@ import Testing
         arguments: strategies)
     func strayBell(strategy: WaitStrategy) async throws {
         try await Self.attentively(strategy) { attention, _ in
-            try attention.client.ring.peer.send(PacketHeader(kind: .bell))
+            try attention.client.ring.peer.send(PacketHeader(kind: .wakeUp))
             let deadline = Watchdog.deadline
             let socket = attention.connection.descriptor.rawValue
             while try !sysPoll(socket, .readable, until: .distantPast).isEmpty, .now < deadline { yieldThread() }
@@ -234,8 +234,10 @@ import Testing
                 sysShutDown(attention.client.ring.peer.socket.rawValue)
             }
             let deadline = Watchdog.deadline
-            while !connection.isClosed || attention.port.core.connectionCount > 0, .now < deadline { yieldThread() }
-            #expect(connection.isClosed && attention.port.core.connectionCount == 0)
+            while !connection.isClosed || attention.port.localPort.connectionCount > 0, .now < deadline {
+                yieldThread()
+            }
+            #expect(connection.isClosed && attention.port.localPort.connectionCount == 0)
         }
     }
 

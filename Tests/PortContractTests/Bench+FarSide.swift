@@ -39,7 +39,7 @@ extension Bench {
         let answer =
             switch transport {
             case .memory: try far.order(Order(.connect), MachMessage(components: [.right(port.makeSendRight())]))
-            case .socket, .process: try far.order(Order(.connect, texts: [port.core.address(in: directory).path]))
+            case .socket, .process: try far.order(Order(.connect, texts: [port.localPort.address(in: directory).path]))
             case .ring: try far.order(Order(.connect), MachMessage(components: [.right(right(to: port))]))
             }
         return FarSender(far, answer.note.numbers[0])

@@ -26,7 +26,7 @@ import Testing
             let begin = PacketHeader(kind: .message, messageID: 1, componentCount: 1, totalLength: 18)
             try peer?.send(begin, head + [1, 2])
             #expect(try port.tryReceive() == nil)
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             let limits = sockets.accounts.withLock { $0.limits }
             sockets.accounts.withLock { $0.limits.queuedBytes = 18 }
             #expect(sockets.accounts.withLock { $0.isOver(process) })

@@ -14,19 +14,19 @@ import Testing
         try await onBench(over: transport) { bench in
             let (worker, told) = (Worker(), Counter("no-senders notices"))
             let port = try bench.port()
-            if startsLater { port.core.receiveFromSockets() }  // the sockets are read from the other end then
+            if startsLater { port.localPort.receiveFromSockets() }  // the sockets are read from the other end then
             var first: FarSender? = try bench.farSender(to: port)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
             var second: FarSender? = try bench.farSender(to: port)
             withExtendedLifetime(first) {}
             first = nil
-            for _ in 0..<3 { port.core.receiveFromSockets() }
+            for _ in 0..<3 { port.localPort.receiveFromSockets() }
             try worker.perform {}
             #expect(told.value == 0)
             withExtendedLifetime(second) {}
             second = nil
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             told.waitUntilCount(1)
             port.invalidate()
             try worker.end()
@@ -46,7 +46,7 @@ import Testing
             try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
             try worker.perform {}
             // No client has connected yet: the port waits for the first.
-            #expect(port.core.connectionCount == 0 && told.value == 0)
+            #expect(port.localPort.connectionCount == 0 && told.value == 0)
             do { try bench.farSender(to: port).send(MachMessage()) }
             seen.waitUntilCount(1)
             told.waitUntilCount(1)

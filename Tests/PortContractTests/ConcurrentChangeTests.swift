@@ -36,18 +36,18 @@ import Testing
     func failingTask() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let watch = try port.core.taskWatch()
+            let watch = try port.localPort.taskWatch()
             let first = Box<TestThread<PortError?>>()
             try watch.isWatching.withLock { _ in
                 // It stops where it is about to watch the sockets, for which it will have no descriptor.
                 first.value.withLock { $0 = runOnThread { Self.failToWait(port) } }
-                while !port.core.hasWaitingTask { yieldThread() }
-                port.core.state.withLock { $0.extras.waitingTasks.append(WaitingTask()) }
+                while !port.localPort.hasWaitingTask { yieldThread() }
+                port.localPort.state.withLock { $0.extras.waitingTasks.append(WaitingTask()) }
                 try port.makeSendRight().send(MachMessage(id: 1))
-                #expect(port.core.state.withLock { $0.extras.waitingTasks.count } == 1)
+                #expect(port.localPort.state.withLock { $0.extras.waitingTasks.count } == 1)
             }
             #expect(try first.value.withLock { $0 }?.join()?.code == .descriptorLimit)
-            #expect(!port.core.hasWaitingTask)
+            #expect(!port.localPort.hasWaitingTask)
             #expect(try port.next().id == 1)
             port.invalidate()
         }
@@ -56,7 +56,7 @@ import Testing
     private static func failToWait(_ port: MachPort) -> PortError? {
         SystemCallFaults.with([Rule(.epoll_ctl, .fail(EMFILE)), Rule(.epoll_create, .fail(EMFILE))]) {
             portError { () throws(PortError) in
-                try immediately { () async throws(PortError) in _ = try await port.core.takeForTask() }
+                try immediately { () async throws(PortError) in _ = try await port.localPort.receiveForTask() }
             }
         }.result
     }
@@ -72,16 +72,16 @@ import Testing
                 first.value.withLock {
                     $0 = runOnThread {
                         begun.open()
-                        return try port.core.taskWatch()
+                        return try port.localPort.taskWatch()
                     }
                 }
                 begun.wait()
-                for _ in 0..<5000 where port.core.state.withLock({ $0.extras.taskWatch == nil }) { yieldThread() }
-                return port.core.state.withLock { $0.extras.taskWatch }
+                for _ in 0..<5000 where port.localPort.state.withLock({ $0.extras.taskWatch == nil }) { yieldThread() }
+                return port.localPort.state.withLock { $0.extras.taskWatch }
             }
             #expect(early == nil)
             let made = try first.value.withLock { $0 }?.join()
-            #expect(made != nil && port.core.state.withLock { $0.extras.taskWatch } === made)
+            #expect(made != nil && port.localPort.state.withLock { $0.extras.taskWatch } === made)
             port.invalidate()
         }
     }

@@ -80,7 +80,7 @@ import Testing
             }
             try exchange(10)
             let (_, calls) = try SystemCallFaults.counting { () throws in try exchange(80) }
-            let looks = 80 / (SoleActivePeer.looksAlone + 1)
+            let looks = 80 / (SoleActivePeer.solePollLimit + 1)
             #expect(calls[.sendmsg] == 80)
             #expect(calls[.recvmsg, default: 0] <= 80 + looks, "\(calls)")
             // The loop's wait for each, and the port's query which socket it is.
@@ -130,7 +130,7 @@ import Testing
             let rights = try (takers + [third]).map { port in
                 try port.schedule()
                 let right = try bench.right(to: port)
-                port.core.receiveFromSockets()  // accepts the connection
+                port.localPort.receiveFromSockets()  // accepts the connection
                 return right
             }
             for right in rights[..<2] { try right.send(MachMessage()) }

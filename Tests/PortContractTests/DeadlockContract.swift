@@ -17,7 +17,7 @@ import Testing
             let error = portError { () throws(PortError) in _ = try port.makeSendRight().ask(MachMessage()) }
             #expect(error?.code == .wouldDeadlock && error?.delivery == .notSent)
             let sentence = error.map { "\($0)" } ?? ""
-            #expect(sentence.contains("It would wait for \(port.core.label), which this thread serves."))
+            #expect(sentence.contains("It would wait for \(port.localPort.label), which this thread serves."))
             #expect(port.queueCount == 0)
             // In a mode that serves it there is no cycle.
             #expect(try port.makeSendRight().ask(MachMessage(), mode: .default).id == 1)
@@ -80,7 +80,7 @@ import Testing
             let (inner, outer, ports) = try chain(bench, of: count, closes: true)
             #expect(inner?.code == .wouldDeadlock && inner?.delivery == .notSent)
             let sentence = inner.map { "\($0)" } ?? ""
-            for port in ports.dropLast() { #expect(sentence.contains(port.core.label), "\(sentence)") }
+            for port in ports.dropLast() { #expect(sentence.contains(port.localPort.label), "\(sentence)") }
             #expect(sentence.contains("which this thread serves"))
             // The last one released its request, so all before it get an error.
             #expect(outer?.code == .replyDropped)

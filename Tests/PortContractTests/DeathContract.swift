@@ -39,7 +39,7 @@ import Testing
                     return false
                 })
             ending.value.withLock { $0 = port }
-            _ = try port.core.address(in: bench.directory)
+            _ = try port.localPort.address(in: bench.directory)
             let right = try bench.right(to: port)
             let mine = try (0..<3).map { _ in try bench.port() }
             try right.send(carrying(mine[0].makeSendOnceRight()))

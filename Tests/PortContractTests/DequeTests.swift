@@ -137,8 +137,8 @@ import Testing
     func owedReplies() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
-            try ring.peer.send(PacketHeader(kind: .lane))
+            let ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
+            try ring.peer.send(PacketHeader(kind: .pathChange))
             for token in UInt64(1)...3 { try ring.write(MachMessage(id: Int32(token)), asks: token) }
             let requests = try (0..<3).map { _ in try port.next() }
             port.invalidate()
@@ -171,7 +171,7 @@ import Testing
             }
             if try !usesRing() { _ = try messages(until: true) }
             for _ in 0..<2 {
-                #expect(try messages(until: false) <= OutgoingPath.bellLimit + 1)
+                #expect(try messages(until: false) <= OutgoingPath.wakeUpLimit + 1)
                 #expect(try messages(until: true) == OutgoingPath.sleepyCount)
             }
         }
@@ -181,13 +181,13 @@ import Testing
     func unreadReplies(bytes: Int) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 64)
-            let ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
-            try ring.peer.send(PacketHeader(kind: .lane))
+            let ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
+            try ring.peer.send(PacketHeader(kind: .pathChange))
             try ring.write(MachMessage(id: 1))
             _ = ring.writer.writeMark()
             try ring.peer.send(MachMessage(id: 2))
             for id in Int32(1)...2 { #expect(try port.next().id == id) }
-            let member = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+            let member = try #require(port.localPort.sockets?.state.withLock { $0.members.values.first })
             if bytes > 0 {
                 let header = PacketHeader(kind: .message, messageID: 9, totalLength: UInt64(bytes))
                 let body = [UInt8](repeating: 0, count: bytes)[...]
@@ -195,7 +195,7 @@ import Testing
             }
             // There are as many as one poll reads: the packet that switches to the ring is its last.
             for id in Int32(100)..<131 { try ring.peer.send(MachMessage(id: id)) }
-            try ring.peer.send(PacketHeader(kind: .lane))
+            try ring.peer.send(PacketHeader(kind: .pathChange))
             try ring.write(MachMessage(id: 3))
             for id in Int32(100)..<131 { #expect(try port.next().id == id) }
             #expect(try port.next().id == 3)
@@ -206,20 +206,20 @@ import Testing
     func brokenPromise() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
-            try ring.peer.send(PacketHeader(kind: .lane))
+            let ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
+            try ring.peer.send(PacketHeader(kind: .pathChange))
             try ring.write(MachMessage(id: 1))
             _ = ring.writer.writeMark(before: 3)
             for id in Int32(2)...3 {
-                try ring.peer.send(PacketHeader(kind: .bell))
+                try ring.peer.send(PacketHeader(kind: .wakeUp))
                 try ring.peer.send(MachMessage(id: id))
             }
             for id in Int32(1)...3 { #expect(try port.next().id == id) }
-            #expect(port.core.connectionCount == 1)
-            try ring.peer.send(PacketHeader(kind: .lane))
+            #expect(port.localPort.connectionCount == 1)
+            try ring.peer.send(PacketHeader(kind: .pathChange))
             try ring.write(MachMessage(id: 4))
             #expect(try port.tryReceive() == nil)
-            while port.core.connectionCount > 0 { port.core.receiveFromSockets() }
+            while port.localPort.connectionCount > 0 { port.localPort.receiveFromSockets() }
         }
     }
 
@@ -230,8 +230,8 @@ import Testing
     func reset(after looks: Int) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
-            try ring.peer.send(PacketHeader(kind: .lane))
+            let ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
+            try ring.peer.send(PacketHeader(kind: .pathChange))
             try ring.write(MachMessage(id: 1))
             let reset = SystemCallFaults.Rule(.recvmsg, .fail(ECONNRESET), skipping: looks)
             let (ids, hits) = try SystemCallFaults.with([reset]) {

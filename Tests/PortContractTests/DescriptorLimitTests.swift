@@ -106,7 +106,7 @@ import Testing
             let peer = try RawPeer(to: port, on: bench)
             for id in Int32(1)...3 { try peer.send(MachMessage(id: id), asks: UInt64(id)) }
             let messages = [try port.next(), try port.next(), try port.next()]
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
             connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread keeps out of this
             try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
@@ -131,18 +131,18 @@ import Testing
             try {
                 let peer = try RawPeer(to: port, on: bench)
                 for id in Int32(0)..<4 { try peer.send(MachMessage(id: id, bytes: [1])) }
-                port.core.receiveFromSockets()
+                port.localPort.receiveFromSockets()
             }()
-            port.core.receiveFromSockets()  // the end of the peer, which is paused
-            let sockets = try #require(port.core.sockets)
+            port.localPort.receiveFromSockets()  // the end of the peer, which is paused
+            let sockets = try #require(port.localPort.sockets)
             #expect(sockets.state.withLock { $0.silenced.count } == 1)
-            let (first, hits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(ENOSPC))]) { port.core.take() }
+            let (first, hits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(ENOSPC))]) { port.localPort.receive() }
             #expect(first?.id == 0 && hits == 1)
             // No thread receives, and still it comes back.
             #expect(try sysPoll(sockets.rawValue, .readable, until: Watchdog.deadline) == .readable)
             for id in Int32(1)..<4 { #expect(try port.next().id == id) }
             #expect(try port.tryReceive()?.id == nil)
-            #expect(port.core.connectionCount == 0)
+            #expect(port.localPort.connectionCount == 0)
         }
     }
 
@@ -161,7 +161,7 @@ import Testing
             #expect(refusal?.kind == .refused)
             #expect(refusal?.messageID == Int32(PortError.Code.descriptorLimit.rawValue))
             #expect(try peer.next() == nil)
-            #expect(port.core.connectionCount == 0)
+            #expect(port.localPort.connectionCount == 0)
             let next = try RawPeer(to: port, on: bench)
             try next.send(MachMessage(id: 2))
             #expect(try port.next().id == 2)

@@ -15,8 +15,8 @@ import Testing
         init(_ process: Int32, at port: MachPort) throws {
             let (near, far) = try sysPacketSocketPair()
             let identity = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
-            let connection = try SocketConnection(near, port: port.core, peer: identity)
-            try #require(port.core.sockets).add(connection, isLimited: true)
+            let connection = try SocketConnection(near, port: port.localPort, peer: identity)
+            try #require(port.localPort.sockets).add(connection, isLimited: true)
             peer = RawPeer(far)
         }
 
@@ -34,7 +34,7 @@ import Testing
             let port = try bench.port()
             let crowd = try (0..<150).map { _ in try Client(Self.crowd, at: port) }
             for client in crowd { try client.send(1, times: 40) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == port.queueLimit)
             let late = try Client(Self.other, at: port)
             try late.send(7)
@@ -56,7 +56,7 @@ import Testing
             for client in crowds { try client.send(1, times: 30) }
             let late = try Client(Self.other, at: port)
             for _ in 0..<20 {
-                port.core.receiveFromSockets()
+                port.localPort.receiveFromSockets()
                 try late.send(7)
                 var count = 0
                 while try port.next().id != 7 { count += 1 }

@@ -145,7 +145,7 @@ import Testing
             for call in [SystemCall.socket, .getsockopt] {
                 let error = expectNoNewDescriptors {
                     SystemCallFaults.with([Rule(call, .fail(EMFILE))]) {
-                        portError { () throws(PortError) in _ = try RightsTable.connect(to: port.core.address()) }
+                        portError { () throws(PortError) in _ = try RightsTable.connect(to: port.localPort.address()) }
                     }.result
                 }
                 #expect(error?.code == .descriptorLimit)
@@ -164,7 +164,7 @@ import Testing
             var errors: [PortError.Code] = []
             for call in [SystemCall.epoll_create, .epoll_ctl, .socket, .bind, .listen, .rename] {
                 let (error, hits) = SystemCallFaults.with([Rule(call, .fail(EMFILE), skipping: skipping)]) {
-                    portError { () throws(PortError) in _ = try port.core.address(in: bench.directory) }
+                    portError { () throws(PortError) in _ = try port.localPort.address(in: bench.directory) }
                 }
                 if hits > 0, let error { errors.append(error.code) }
             }
@@ -229,7 +229,7 @@ import Testing
     func descriptorsLost(over name: String) async throws {
         await #expect(processExitsWith: .success) { [name = name as String] in
             await Pools.start()
-            SpareDescriptor.shared.keep()
+            SpareDescriptor.shared.reserve()
             try await onBench(over: #require(TestTransport(rawValue: name))) { bench in
                 let port = try bench.port()
                 let right = try bench.right(to: port)
@@ -242,8 +242,8 @@ import Testing
                     return portError { () throws(PortError) in _ = try right.ask(message) }?.code
                 }
                 let deadline = Watchdog.deadline
-                while port.core.sockets?.isReadable != true, .now < deadline { sched_yield() }
-                try atDescriptorLimit { port.core.receiveFromSockets() }
+                while port.localPort.sockets?.isReadable != true, .now < deadline { sched_yield() }
+                try atDescriptorLimit { port.localPort.receiveFromSockets() }
                 #expect(try requester.join() == .descriptorsLost)
                 #expect(port.queueCount == 0)
                 try right.send(MachMessage(id: 2))
@@ -260,13 +260,13 @@ extension FaultTests {
     func spareLost() async throws {
         await #expect(processExitsWith: .success) {
             await Pools.start()
-            SpareDescriptor.shared.keep()
+            SpareDescriptor.shared.reserve()
             try await onBench(over: .socket) { bench in
                 let port = try bench.port()
                 let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
                 // The thread that would poll the listener again is held up until it may.
                 let (mayGoOn, loop) = (Gate("the listener was seen to be left alone"), try IOThread.loop())
-                _ = try loop.doorbell.bell()  // what it needs to watch a descriptor
+                _ = try loop.parker.wakeEvent()  // what it needs to watch a descriptor
                 loop.perform(in: [.default]) { mayGoOn.wait() }
                 try withAllDescriptorsTaken {
                     let thief = Mutex<SharedDescriptor?>(nil)
@@ -276,13 +276,13 @@ extension FaultTests {
                         return false
                     }
                     #expect(SpareDescriptor.shared.isMissing)
-                    port.core.receiveFromSockets()
-                    let sockets = try #require(port.core.sockets)
+                    port.localPort.receiveFromSockets()
+                    let sockets = try #require(port.localPort.sockets)
                     #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
                     thief.withLock { $0 = nil }
                     mayGoOn.open()
                     #expect(try sysPoll(sockets.rawValue, .readable, until: Watchdog.deadline) == .readable)
-                    port.core.receiveFromSockets()
+                    port.localPort.receiveFromSockets()
                     for peer in late {
                         #expect(try sysPoll(peer.socket.rawValue, .readable, until: .distantPast).contains(.readable))
                         let refusal = try peer.next()

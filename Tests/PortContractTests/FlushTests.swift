@@ -58,7 +58,7 @@ import Testing
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1), asks: 1)
             try port.next().reply(MachMessage(bytes: pattern(1 << 20)))
-            let connection = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+            let connection = try #require(port.localPort.sockets?.state.withLock { $0.members.values.first })
             #expect(!MachPort.flushReplies(within: .zero))
             connection.sender.endBecauseUnread(connection)
             #expect(MachPort.flushReplies(within: patience))

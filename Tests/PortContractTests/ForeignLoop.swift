@@ -81,7 +81,7 @@ extension Trait where Self == Census {
         .census(
             settles: true,
             warmingUp: {
-                SpareDescriptor.shared.keep()
+                SpareDescriptor.shared.reserve()
                 _ = CFRunLoopGetMain()
             })
     }

@@ -136,7 +136,7 @@ private struct ForkedUse: Sendable {
             loops.value.withLock { $0 = loop }
             guard lockIsHeld else { return locked.open() }
             loop.state.withLock { _ in
-                port.core.state.withLock { _ in
+                port.localPort.state.withLock { _ in
                     remote.link.withLock { _ in
                         locked.open()
                         mayUnlock.wait()
@@ -223,7 +223,7 @@ private final class Held: Sendable {
         expect("schedule") { () throws(PortError) in try port.schedule() }
         expect("move") { () throws(PortError) in try port.move(to: .current) }
         expect("no senders") { () throws(PortError) in try port.notifyWhenNoSenders(on: loop) {} }
-        expect("address") { () throws(PortError) in _ = try port.core.address() }
+        expect("address") { () throws(PortError) in _ = try port.localPort.address() }
         expect("doorbell") { () throws(PortError) in _ = try port.doorbell() }
         expect("messages") { () throws(PortError) in
             try immediately { () async throws(PortError) in

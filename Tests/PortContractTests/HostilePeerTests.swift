@@ -136,8 +136,8 @@ import Testing
                 sysShutDown(peer.socket.rawValue, .receiving)
                 #expect(message.expectsReply)
             }
-            let sockets = try #require(port.core.sockets)
-            for _ in 0..<3 { sockets.receive(into: port.core) }
+            let sockets = try #require(port.localPort.sockets)
+            for _ in 0..<3 { sockets.receive(into: port.localPort) }
             #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
             withExtendedLifetime(peer) {}
         }
@@ -221,7 +221,7 @@ import Testing
                 try peer.send(header, pattern(20_000), [pipe.writing])
                 return pipe.reading
             }()
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             // Its descriptor is closed, and the connection lives.
             #expect(try sysPoll(reading.rawValue, .readable, until: Watchdog.deadline) == .hangUp)
             try peer.send(PacketHeader(kind: .continuation), pattern(20_000))

@@ -26,7 +26,7 @@ import Testing
             let message = PacketHeader(kind: .message, messageID: 1)
             switch self {
             case .secondOffer: try ring.peer.offer(ring.words.file)
-            case .secondLane: try ring.peer.send(PacketHeader(kind: .lane))
+            case .secondLane: try ring.peer.send(PacketHeader(kind: .pathChange))
             case .unannounced: try ring.peer.send(message)
             case .tailAhead: try lie(ring) { ring.tail = UInt64(SharedRing.capacity) + 8 }
             case .tailOdd: try lie(ring) { ring.tail += 3 }
@@ -37,14 +37,14 @@ import Testing
             case .kindUnknown: try lie(ring) { append(ring, 48 | 7 << 32) }
             case .recordAcrossTail: try lie(ring) { append(ring, 4_000 | 1 << 32) }
             case .foreignMagic: try lie(ring) { append(ring, 40 | 1 << 32, size: 48) }
-            case .laneInRing: try ring.write(PacketHeader(kind: .lane))
+            case .laneInRing: try ring.write(PacketHeader(kind: .pathChange))
             case .descriptorsInRing:
                 var header = message
                 header.descriptorCount = 1
                 try ring.write(header)
-            case .bellWithBytes: try ring.peer.send(PacketHeader(kind: .bell), [1])
-            case .bellWithFile: try ring.peer.send(PacketHeader(kind: .bell), [], [ring.words.file])
-            case .bellWithToken: try ring.peer.send(PacketHeader(kind: .bell, asks: 1))
+            case .bellWithBytes: try ring.peer.send(PacketHeader(kind: .wakeUp), [1])
+            case .bellWithFile: try ring.peer.send(PacketHeader(kind: .wakeUp), [], [ring.words.file])
+            case .bellWithToken: try ring.peer.send(PacketHeader(kind: .wakeUp, asks: 1))
             case .lieInContinuation, .longContinuation, .emptyContinuation, .textInMessage:
                 try ring.write(PacketHeader(kind: .message, messageID: 1, totalLength: 3), [1])
                 let kind = self == .textInMessage ? PacketKind.replyFailed : .continuation
@@ -58,7 +58,7 @@ import Testing
         /// Changes the memory, and wakes the port, which may have read all, and sleep.
         private func lie(_ ring: RingPeer, _ body: () -> Void) throws {
             body()
-            try ring.peer.send(PacketHeader(kind: .bell))
+            try ring.peer.send(PacketHeader(kind: .wakeUp))
         }
 
         /// Writes a record's first eight bytes after what is there.
@@ -78,10 +78,10 @@ import Testing
                 #expect(try right.ask(MachMessage(id: 5)).id == 5)
                 let ring = try RingPeer(to: port, on: bench)
                 #expect(ring.answer?.kind == .ringAnswer && ring.answer?.messageID == 0)
-                try ring.peer.send(PacketHeader(kind: .lane))
+                try ring.peer.send(PacketHeader(kind: .pathChange))
                 try ring.write(MachMessage(id: 2), asks: 9)
                 // The reply: the port's end has read all.
-                #expect(try ring.peer.next()?.kind == .lane)
+                #expect(try ring.peer.next()?.kind == .pathChange)
                 try breach.commit(ring)
                 #expect(try ring.isRefused())
                 #expect(try right.ask(MachMessage(id: 6)).id == 6)
@@ -90,7 +90,8 @@ import Testing
     }
 
     @Test(
-        "packets of rings on a connection without rings are a breach", arguments: [PacketKind.lane, .bell, .ringAnswer])
+        "packets of rings on a connection without rings are a breach",
+        arguments: [PacketKind.pathChange, .wakeUp, .ringAnswer])
     func withoutRings(kind: PacketKind) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -130,14 +131,14 @@ import Testing
             let port = try bench.port()
             var rings: [RingPeer] = []
             func connect() throws -> Bool {
-                let ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
+                let ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
                 rings.append(ring)
                 return ring.answer?.kind == .ringAnswer && ring.answer?.messageID == 0
             }
             for _ in 0..<PeerAccounts.ringLimit { #expect(try connect()) }
             #expect(try !connect())
             rings.removeFirst()
-            while port.core.receiveFromSockets() > 0 {}
+            while port.localPort.receiveFromSockets() > 0 {}
             #expect(try connect())
         }
     }
@@ -157,8 +158,8 @@ import Testing
     func writtenBeforeTheEnd(rings: Bool) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            var ring: RingPeer? = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
-            try ring?.peer.send(PacketHeader(kind: .lane))
+            var ring: RingPeer? = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
+            try ring?.peer.send(PacketHeader(kind: .pathChange))
             for id in Int32(0)..<50 {
                 if rings {
                     try ring?.write(MachMessage(id: id))
@@ -170,7 +171,7 @@ import Testing
             ring = nil
             for id in Int32(0)..<50 { #expect(try port.next().id == id) }
             #expect(try port.tryReceive() == nil)
-            #expect(port.core.connectionCount == 0)
+            #expect(port.localPort.connectionCount == 0)
         }
     }
 
@@ -181,7 +182,7 @@ import Testing
                 var generator = Seed.generator()
                 for _ in 0..<20 {
                     let ring = try RingPeer(to: port, on: bench)
-                    try ring.peer.send(PacketHeader(kind: .lane))
+                    try ring.peer.send(PacketHeader(kind: .pathChange))
                     scribble(ring, &generator)
                     #expect(try right.ask(MachMessage(id: 8)).id == 8)
                 }
@@ -227,7 +228,7 @@ import Testing
             switch lie {
             case "head": words.head = 1 << 40
             default:
-                try peer.send(PacketHeader(kind: .lane))
+                try peer.send(PacketHeader(kind: .pathChange))
                 words.tail = 48
                 words[RawRing.records] = 1_000 | 1 << 32
                 connection.receiveUnlessReceiving()

@@ -26,12 +26,12 @@ import Testing
             try right.send(MachMessage(id: 1))
             #expect(try port.next().id == 1)
             let client = try RingClient(900_001, at: port)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             try client.send(1...3)
             for id: Int32 in 1...3 { #expect(try port.next().id == id) }
-            #expect(RightsTable.shared.knows(try port.core.address()))
-            #expect(!hasSideTable(port.core) && !hasSideTable(client.connection))
-            let members = try #require(port.core.sockets).state.withLock { Array($0.members.values) }
+            #expect(RightsTable.shared.knows(try port.localPort.address()))
+            #expect(!hasSideTable(port.localPort) && !hasSideTable(client.connection))
+            let members = try #require(port.localPort.sockets).state.withLock { Array($0.members.values) }
             #expect(members.count == 2)
             for member in members { #expect(!hasSideTable(member)) }
             withExtendedLifetime(right) {}
@@ -44,14 +44,14 @@ import Testing
         try await onBench(over: .socket) { bench in
             let mine = try bench.port()
             var port: MachPort? = MachPort()
-            let address = try #require(port).core.address(in: bench.directory)
+            let address = try #require(port).localPort.address(in: bench.directory)
             let right = SendRight(try #require(try RightsTable.connect(to: address)))
             try right.send(carrying(mine.makeSendOnceRight()))
             var owed = try port?.next().takeReplyRight()
-            weak let core = port?.core
-            #expect(RightsTable.shared.ownPort(at: address) === core)
+            weak let localPort = port?.localPort
+            #expect(RightsTable.shared.ownPort(at: address) === localPort)
             port = nil
-            #expect(core == nil)
+            #expect(localPort == nil)
             #expect(!RightsTable.shared.knows(address))
             try owed.take()?.send(MachMessage(id: 2))
             #expect(try mine.next().id == 2)
@@ -63,7 +63,7 @@ import Testing
     func equality() async throws {
         try await onBench(over: .socket) { bench in
             let port = MachPort()
-            let address = try port.core.address(in: bench.directory)
+            let address = try port.localPort.address(in: bench.directory)
             var own: SendRight? = port.makeSendRight()
             port.invalidate()
             #expect(RightsTable.shared.ownPort(at: address) == nil)

@@ -94,6 +94,6 @@ final class Tally: ReplyReceiver {
     }
 
     func expectReply(over connection: any ReplyConnection) throws(PortError) {
-        try answers.core.openSockets().add(over: connection)
+        try answers.localPort.openSockets().add(over: connection)
     }
 }

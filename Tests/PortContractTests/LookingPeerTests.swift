@@ -25,7 +25,7 @@ import Testing
             let port = try bench.port()
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(header, payload)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             let answer = try #require(try peer.next())
             #expect(answer.kind == .refused && answer.messageID == 18)
             #expect(try peer.next() == nil)
@@ -41,7 +41,7 @@ import Testing
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(PacketHeader(kind: .message, totalLength: 100), [1, 0, 0, 0])
             try peer.send(PacketHeader(kind: .statistics, asks: 1))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(try peer.next()?.kind == .refused)
         }
     }
@@ -57,7 +57,7 @@ import Testing
                 isFull = try !peer.send(PacketHeader(kind: .statistics, asks: 1))
                 asked += isFull ? 0 : 1
                 // Both buffers fill, then nothing moves.
-                for _ in 0..<(isFull ? 0 : 2) { port.core.receiveFromSockets() }
+                for _ in 0..<(isFull ? 0 : 2) { port.localPort.receiveFromSockets() }
                 #expect(asked < 100_000)
                 if asked >= 100_000 { break }
             }
@@ -68,7 +68,7 @@ import Testing
                 // The shared thread sends what found no room, and only then is the peer read again: no loop serves the
                 // port.
                 repeat {
-                    port.core.receiveFromSockets()
+                    port.localPort.receiveFromSockets()
                 } while try sysPoll(peer.socket.rawValue, .readable, until: .distantPast).isEmpty && .now < deadline
                 #expect(try peer.next()?.kind == .statistics)
             }

@@ -57,10 +57,10 @@ import Testing
                 let before = heapBytes()
                 for number in 1...kind.count {
                     try peer.send(kind.message(number), asks: kind == .request ? UInt64(number) : 0)
-                    port.core.receiveFromSockets()
+                    port.localPort.receiveFromSockets()
                 }
                 #expect(port.queueCount == kind.count)
-                let sockets = try #require(port.core.sockets)
+                let sockets = try #require(port.localPort.sockets)
                 let owner = PeerID.process(PeerIdentity.current.processID)
                 let account = limits.queuedBytes - sockets.accounts.withLock { $0.allowance(of: owner).bytes }
                 let heap = heapBytes() - before

@@ -25,7 +25,7 @@ import Testing
                 let right = try bench.right(to: port)
                 let late = try RawPeer(to: port, on: bench)
                 #expect(try port.tryReceive() == nil)
-                #expect(port.core.connectionCount == 2)
+                #expect(port.localPort.connectionCount == 2)
                 let refusal = try late.next()
                 #expect(refusal?.kind == .refused)
                 #expect(refusal?.messageID == Int32(PortError.Code.tooManyConnections.rawValue))
@@ -48,11 +48,11 @@ import Testing
             let port = try bench.limitedPort { $0.queuedBytes = 15_000 }
             let peers = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
             for id in Int32(0)..<5 { try peers[0].send(MachMessage(id: id, bytes: Self.block)) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             // The second exceeds the limit.
             #expect(port.queueCount == 2)
             try peers[1].send(MachMessage(id: 10))
-            for _ in 0..<3 { port.core.receiveFromSockets() }
+            for _ in 0..<3 { port.localPort.receiveFromSockets() }
             #expect(port.queueCount == 2)
             try expectSilence(of: port)
             var (ids, kept) = ([Int32](), [MachMessage]())
@@ -76,7 +76,7 @@ import Testing
             let peer = try RawPeer(to: port, on: bench)
             let two = MachMessage(components: [.descriptor(pipe.reading), .descriptor(pipe.writing)])
             for _ in 0..<4 { try peer.send(two) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == 2)
             try expectSilence(of: port)
             for _ in 0..<4 { #expect(try port.next().descriptors.count == 2) }
@@ -98,9 +98,9 @@ import Testing
             let header = PacketHeader(
                 kind: .message, messageID: 1, componentCount: 1, totalLength: UInt64(payload.count))
             try peer.send(header, Array(payload.prefix(10_000)))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(try right.trySend(MachMessage(id: 2)))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == 0)
             try peer.send(PacketHeader(kind: .continuation), Array(payload.dropFirst(10_000)))
             #expect(try port.next().bytes == pattern(20_000))
@@ -138,7 +138,7 @@ import Testing
             port.setPeerLimits(limits)
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1), asks: 1)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == 1)
             try peer.send(MachMessage(id: 2, bytes: pattern(10_000)), asks: 2)
             port.invalidate()
@@ -157,8 +157,8 @@ import Testing
             let port = try bench.port(queueLimit: 2, policy: way == "policy" ? .keepLatest : .refuse)
             let peer = try RawPeer(to: port, on: bench)
             for id in Int32(0)..<2 { try peer.send(MachMessage(id: id, bytes: Self.block), asks: UInt64(id + 1)) }
-            port.core.receiveFromSockets()
-            let sockets = try #require(port.core.sockets)
+            port.localPort.receiveFromSockets()
+            let sockets = try #require(port.localPort.sockets)
             let process = PeerID.process(PeerIdentity.current.processID)
             if way == "policy" {
                 #expect(port.queueCount == 1)
@@ -182,17 +182,17 @@ import Testing
             try {
                 let peer = try RawPeer(to: port, on: bench)
                 for id in Int32(0)..<4 { try peer.send(MachMessage(id: id, bytes: [1]), asks: UInt64(id + 1)) }
-                port.core.receiveFromSockets()
+                port.localPort.receiveFromSockets()
                 #expect(port.queueCount == 1)
             }()
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == 1)
             try expectSilence(of: port)
             let first = try port.next()
             #expect(first.id == 0 && first.isCancelled)
             for id in Int32(1)..<4 { #expect(try port.next().id == id) }
             #expect(try port.tryReceive() == nil)
-            #expect(port.core.connectionCount == 0)
+            #expect(port.localPort.connectionCount == 0)
             try expectNoCharge(at: port)
         }
     }
@@ -201,7 +201,7 @@ import Testing
     func endWhilePaused() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             let connection = try {
                 let peer = try RawPeer(to: port, on: bench)
                 try peer.send(MachMessage(id: 0))
@@ -212,7 +212,7 @@ import Testing
                 for id in Int32(1)...2 { try peer.send(MachMessage(id: id, bytes: [1])) }
                 return try #require(sockets.state.withLock { $0.members.values.first })
             }()
-            #expect(connection.receive(into: port.core, limit: 1).count == 1)
+            #expect(connection.receive(into: port.localPort, limit: 1).count == 1)
             // One thread pauses it and has not changed the kernel's set yet; another sees the end.
             let key = try #require(sockets.state.withLock { $0.keys[ObjectIdentifier(connection)] })
             #expect(sockets.accounts.withLock { $0.pause(key) })
@@ -221,7 +221,7 @@ import Testing
             connection.updateInterest()
             for id in Int32(1)...2 { #expect(try port.tryReceive()?.id == id) }
             #expect(try port.tryReceive()?.id == nil)
-            #expect(port.core.connectionCount == 0)
+            #expect(port.localPort.connectionCount == 0)
         }
     }
 
@@ -229,7 +229,7 @@ import Testing
     func churn() async throws {
         try await onBench(over: .process) { bench in
             try bench.serving({ _, message in try? message.reply(message) }) { _, port, _ in
-                let address = try port.core.address(in: bench.directory)
+                let address = try port.localPort.address(in: bench.directory)
                 let old = try bench.farSender(to: port)
                 let (begun, done) = (Counter("connections"), Counter("ends"))
                 let churn = runOnThread {
@@ -261,10 +261,10 @@ import Testing
             let port = try bench.limitedPort { $0.queuedBytes = 1 }
             let peer = try RawPeer(to: port, on: bench)
             for id in Int32(0)..<4 { try peer.send(MachMessage(id: id, bytes: [1])) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == 1)
             port.setPeerLimits(.standard)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == 4)
         }
     }
@@ -277,7 +277,7 @@ import Testing
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1), asks: 1)
             try port.next().reply(MachMessage(bytes: pattern(2 << 20)))
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             #expect(sockets.accounts.withLock { $0.isOver(process) })
             var count = 0
             while count < 2 << 20 {
@@ -297,7 +297,7 @@ import Testing
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1))
             #expect(try port.next().id == 1)
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
             let receiver = KeepsAnswer()
             let token = try connection.expectReply(for: ReplyTarget(receiver))
@@ -306,11 +306,11 @@ import Testing
             let header = PacketHeader(
                 kind: .message, messageID: 3, componentCount: 1, answers: token, totalLength: UInt64(payload.count))
             try peer.send(header, Array(payload.prefix(10_000)))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             let process = PeerID.process(PeerIdentity.current.processID)
             #expect(sockets.accounts.withLock { $0.isOver(process) })
             try peer.send(PacketHeader(kind: .continuation), Array(payload.dropFirst(10_000)))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(receiver.answers.elements.map(\.id) == [3])
             try expectNoCharge(at: port)
         }
@@ -336,7 +336,7 @@ import Testing
             let reply = MachMessage(components: [.bytes(pattern(60_000)), .descriptor(pipe.reading)])
             for token in UInt64(1)...16 { try peer.send(MachMessage(id: 1), asks: token) }
             for _ in 1...16 { try port.next().reply(reply) }
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             #expect(sockets.accounts.withLock { $0.isOver(process) })
             for token in UInt64(1)...16 { #expect(try peer.next()?.answers == token) }
             try peer.send(MachMessage(id: 2))
@@ -347,7 +347,7 @@ import Testing
 
     /// The sockets report nothing, so the port's loop sleeps.
     private func expectSilence(of port: MachPort) throws {
-        let sockets = try #require(port.core.sockets)
+        let sockets = try #require(port.localPort.sockets)
         #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
     }
 }
@@ -368,7 +368,7 @@ func expectNoCharge(at port: MachPort, sourceLocation: SourceLocation = #_source
     var tight = PeerLimits()
     (tight.queuedBytes, tight.queuedDescriptors) = (1, 1)
     port.setPeerLimits(tight)
-    let sockets = try #require(port.core.sockets, sourceLocation: sourceLocation)
+    let sockets = try #require(port.localPort.sockets, sourceLocation: sourceLocation)
     #expect(
         !sockets.accounts.withLock { $0.isOver(.process(PeerIdentity.current.processID)) },
         sourceLocation: sourceLocation)

@@ -79,7 +79,7 @@ import Testing
             #expect(refusal?.messageID == Int32(PortError.Code.peerRefused.rawValue))
             #expect(try peer.next() == nil)
             #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .peerRefused)
-            #expect(port.core.connectionCount == 0)
+            #expect(port.localPort.connectionCount == 0)
         }
     }
 

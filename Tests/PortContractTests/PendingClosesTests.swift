@@ -35,7 +35,7 @@ import Testing
             let token = try peer.givenUpToken(at: port)
             let (near, far) = try sysPacketSocketPair()
             let identity = PeerIdentity(processID: .max, userID: 0, groupID: 0)
-            try #require(port.core.sockets).add(SocketConnection(near, port: port.core, peer: identity))
+            try #require(port.localPort.sockets).add(SocketConnection(near, port: port.localPort, peer: identity))
             let other = RawPeer(far)
             let pipe = try TestPipe()
             let message = MachMessage(
@@ -87,11 +87,11 @@ import Testing
             connection = try #require(remote.connection)
             token = try connection.givenUpToken()
             listening = try bench.port()
-            sockets = try listening.core.openSockets()
+            sockets = try listening.localPort.openSockets()
             try sockets.add(connection)
         }
 
-        func receive() { sockets.receive(into: listening.core) }
+        func receive() { sockets.receive(into: listening.localPort) }
 
         /// More than may wait to be closed.
         func flood() throws {
@@ -165,7 +165,7 @@ import Testing
 
     /// The sockets report nothing, so the port's loop sleeps.
     private func expectSilence(of port: MachPort) throws {
-        let sockets = try #require(port.core.sockets)
+        let sockets = try #require(port.localPort.sockets)
         #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
     }
 }

@@ -34,7 +34,7 @@ import Testing
         try await onBench(over: .memory) { bench in
             let (port, right, _) = try bench.full()
             let senders = (Int32(1)...5).map { id in
-                defer { port.core.waitForSenders(Int(id)) }
+                defer { port.localPort.waitForSenders(Int(id)) }
                 return runOnThread { try right.send(MachMessage(id: id)) }
             }
             port.setQueueLimit(4)
@@ -69,7 +69,7 @@ import Testing
             let right = try bench.farSender(to: port)
             for id in Int32(0)..<10 {
                 #expect(try right.trySend(MachMessage(id: id)))
-                port.core.receiveFromSockets()
+                port.localPort.receiveFromSockets()
             }
             #expect(port.queuePolicy == .dropOldest)
             #expect(port.queueCount == 3)
@@ -87,7 +87,7 @@ import Testing
             let right = try bench.farSender(to: port)
             for id in Int32(0)..<10 {
                 #expect(try right.trySend(MachMessage(id: id)))
-                port.core.receiveFromSockets()
+                port.localPort.receiveFromSockets()
                 if id == 4 { #expect(try port.next().id == 4) }
             }
             #expect(port.queueCount == 1)
@@ -106,7 +106,7 @@ import Testing
             let (port, other) = (try bench.port(queueLimit: 1, policy: policy), try bench.farPort())
             try bench.right(to: other).send(carrying(port.makeSendOnceRight()))
             try other.next().reply(MachMessage(id: 100))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             let right = port.makeSendRight()
             for id in Int32(1)...2 { try right.send(MachMessage(id: id), within: .zero) }
             port.makeSendOnceRight().drop()
@@ -128,7 +128,7 @@ import Testing
             }
             let deadline = Watchdog.deadline
             while port.queueCount == 0, .now < deadline {
-                port.core.receiveFromSockets()
+                port.localPort.receiveFromSockets()
                 sched_yield()
             }
             try port.makeSendRight().send(MachMessage(id: 2))
@@ -146,21 +146,21 @@ import Testing
             let told = Counter("no-senders notices")
             // One message first: connections and what they need are there from then on.
             try right.send(MachMessage(id: 0))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             ThreadRunLoop.current.run(for: .zero)
             try expectNoNewDescriptors {
                 let before = openDescriptors().count
                 for _ in 0..<4 {
                     let descriptor = SharedDescriptor(owning: dup(0))
                     try right.send(MachMessage(components: [.descriptor(descriptor), .right(other.makeSendRight())]))
-                    port.core.receiveFromSockets()
+                    port.localPort.receiveFromSockets()
                 }
                 #expect(openDescriptors().count == before + 1)
                 try other.notifyWhenNoSenders { told.increment() }
                 ThreadRunLoop.current.run(for: .zero)
                 #expect(told.value == 0)
                 try right.send(MachMessage(id: 9))
-                port.core.receiveFromSockets()
+                port.localPort.receiveFromSockets()
                 ThreadRunLoop.current.run(for: .zero)
                 // Over sockets the port has an address, to which a client may still come.
                 #expect(told.value == (transport == .memory ? 1 : 0))

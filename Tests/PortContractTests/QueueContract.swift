@@ -87,7 +87,7 @@ import Testing
         try await onBench(over: .memory) { bench in
             let (port, right, _) = try bench.full()
             let senders = (Int32(1)...5).map { id in
-                defer { port.core.waitForSenders(Int(id)) }
+                defer { port.localPort.waitForSenders(Int(id)) }
                 return runOnThread { try right.send(MachMessage(id: id)) }
             }
             #expect(try port.next().id == 0)
@@ -109,7 +109,7 @@ import Testing
             }
             #expect(try impatient.join() == .sendTimedOut)
             let patient = runOnThread { try right.send(MachMessage(id: 51)) }
-            port.core.waitForSenders(1)
+            port.localPort.waitForSenders(1)
             for id in 0..<count { #expect(try port.next().id == id) }
             #expect(try port.next().id == 51)
             try patient.join()

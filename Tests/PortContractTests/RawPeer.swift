@@ -19,7 +19,7 @@ struct RawPeer: Sendable {
     /// Connects to a port.
     init(to port: MachPort, on bench: Bench) throws {
         let made = try sysPacketSocket()
-        let isConnected = try sysConnect(made.raw, path: port.core.address(in: bench.directory).path)
+        let isConnected = try sysConnect(made.raw, path: port.localPort.address(in: bench.directory).path)
         #expect(isConnected)
         socket = SharedDescriptor(made)
     }
@@ -52,7 +52,7 @@ struct RawPeer: Sendable {
     func givenUpToken(at port: MachPort) throws -> UInt64 {
         try send(MachMessage(id: 0))
         _ = try port.next()
-        let sockets = try #require(port.core.sockets)
+        let sockets = try #require(port.localPort.sockets)
         let connection = try #require(sockets.state.withLock { $0.members.values.first })
         return try connection.givenUpToken()
     }

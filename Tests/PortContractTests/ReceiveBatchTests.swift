@@ -21,14 +21,14 @@ import Testing
         var limits = PeerLimits()
         change(&limits)
         port.setPeerLimits(limits)
-        _ = try port.core.openSockets()
+        _ = try port.localPort.openSockets()
         return (port, try RingClient(Self.process, at: port))
     }
 
     /// What the messages of the client's process occupy at the port. The descriptor with which it offered rings may
     /// still wait to be closed.
     private func cost(at port: MachPort) throws -> ResourceUsage {
-        let accounts = try #require(port.core.sockets).accounts
+        let accounts = try #require(port.localPort.sockets).accounts
         let allowance = accounts.withLock { $0.allowance(of: .process(Self.process)) }
         return ResourceUsage(
             messages: Int.max - allowance.messages, bytes: PeerLimits.standard.queuedBytes - allowance.bytes)
@@ -40,7 +40,7 @@ import Testing
         let kinds = (0..<400).map { _ in Int.random(in: 0..<12, using: &generator) }
         try await onBench(over: .socket) { bench in
             let (port, mine) = (try bench.port(queueLimit: 1_000), try bench.port())
-            _ = try port.core.openSockets()
+            _ = try port.localPort.openSockets()
             let client = try RingClient(Self.process, at: port)
             var read = 0
             for (id, kind) in kinds.enumerated() {
@@ -79,9 +79,9 @@ import Testing
     func account() async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             try client.send(1...10, bytes: pattern(92))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == 10)
             #expect(
                 try cost(at: port)
@@ -99,9 +99,9 @@ import Testing
             #expect(kept.id == 1 && kept.sender.processID == Self.process)
 
             try client.send(1...10)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(try port.next().id == 1)
-            let accounts = try #require(port.core.sockets).accounts
+            let accounts = try #require(port.localPort.sockets).accounts
             port.invalidate()
             #expect(accounts.withLock { $0.allowance(of: .process(Self.process)).messages } == .max)
         }
@@ -116,14 +116,14 @@ import Testing
                 asked.append(message.id)
                 return message.id == 6
             }
-            _ = try port.core.openSockets()
+            _ = try port.localPort.openSockets()
             let client = try RingClient(Self.process, at: port)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             try client.send(1...4)
             try client.ring.write(MachMessage(id: 5), asks: 1)
             try client.ring.write(MachMessage(id: 6), asks: 2)
             try client.send(7...10)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(asked.elements == [5, 6])
             #expect(try port.next().id == 1)
             // All of a batch, until the last of it is received, and the request.
@@ -139,7 +139,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench, queueLimit: 7)
             // The packet that switches to the ring is read, so that all that follows comes in batches.
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             try client.send(1...500)
             let right = port.makeSendRight()
             let threads = (0..<2).map { _ in
@@ -156,7 +156,7 @@ import Testing
             for thread in threads { try thread.join() }
             #expect(last == 500)
             #expect(port.queueHighWaterMark <= 7)
-            #expect(port.core.state.withLock { $0.mailbox.room } == 7)
+            #expect(port.localPort.state.withLock { $0.mailbox.room } == 7)
         }
     }
 
@@ -165,10 +165,10 @@ import Testing
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench, queueLimit: 12) { $0.queuedMessages = limit }
             let other = try RingClient(Self.process + 1, at: port)
-            for _ in 0..<2 { port.core.receiveFromSockets() }
+            for _ in 0..<2 { port.localPort.receiveFromSockets() }
             try client.send(1...20)
             try other.send(-20...(-1))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             let shares = limit ?? 6
             #expect(port.queueCount <= 2 * shares)
             var ids: [Int32] = []
@@ -183,16 +183,16 @@ import Testing
     func resumes(limit: Int) async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench) { $0.queuedMessages = limit }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             try client.send(1...40)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == limit)
             for id in Int32(1)...Int32(limit - limit / 2) {
                 #expect(client.connection.isPaused)
                 #expect(try port.next().id == id)
             }
             #expect(!client.connection.isPaused)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount == limit)
         }
     }
@@ -201,13 +201,13 @@ import Testing
     func tasks() async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench)
-            port.core.receiveFromSockets()
-            port.core.state.withLock { state in
+            port.localPort.receiveFromSockets()
+            port.localPort.state.withLock { state in
                 for _ in 0..<3 { state.extras.waitingTasks.append(WaitingTask()) }
             }
             try client.send(1...2)
-            port.core.receiveFromSockets()
-            #expect(port.core.state.withLock { $0.extras.waitingTasks.count } == 1)
+            port.localPort.receiveFromSockets()
+            #expect(port.localPort.state.withLock { $0.extras.waitingTasks.count } == 1)
         }
     }
 
@@ -241,7 +241,7 @@ import Testing
             var limits = PeerLimits()
             limits.queuedMessages = 4
             port.setPeerLimits(limits)
-            _ = try port.core.openSockets()
+            _ = try port.localPort.openSockets()
             let client = try RingClient(Self.process, at: port)
             try client.send(1...20)
             try port.schedule()
@@ -255,11 +255,11 @@ import Testing
     func ends(round: Int) async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench, queueLimit: 100)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             try client.send(1...600)
-            let accounts = try #require(port.core.sockets).accounts
+            let accounts = try #require(port.localPort.sockets).accounts
             let readers = (0..<2).map { _ in
-                runOnThread { while !port.core.isDead { _ = try? port.tryReceive() } }
+                runOnThread { while !port.localPort.isDead { _ = try? port.tryReceive() } }
             }
             for _ in 0..<round * 10 { _ = try? port.tryReceive() }
             port.invalidate()

@@ -77,9 +77,9 @@ import Testing
 
         init(on bench: Bench) throws {
             let port = try bench.port()
-            ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
+            ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
             for token in UInt64(1)...2 { try ring.peer.send(MachMessage(), asks: token) }
-            try ring.peer.send(PacketHeader(kind: .lane))
+            try ring.peer.send(PacketHeader(kind: .pathChange))
             try port.next().reply(MachMessage(bytes: pattern(32_000)))
             request = try port.next()
             self.port = port
@@ -99,7 +99,7 @@ import Testing
             reader.end()
             let answer = try thread.join()
             try sent.get()
-            let member = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+            let member = try #require(port.localPort.sockets?.state.withLock { $0.members.values.first })
             return (member.sender.channel.path.withLock { $0.usesRing }, answer)
         }
     }
@@ -114,7 +114,7 @@ import Testing
             while case .packet = reader.read() { count += 1 }
             #expect(count == 2 + Self.roomCount, "the mark comes next")
             var kind: PacketKind?
-            repeat { kind = try exchange.ring.peer.next()?.kind } while kind == .lane || kind == .bell
+            repeat { kind = try exchange.ring.peer.next()?.kind } while kind == .pathChange || kind == .wakeUp
             #expect(kind == .continuation)
             exchange.port.invalidate()
         }

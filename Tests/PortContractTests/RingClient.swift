@@ -15,11 +15,11 @@ struct RingClient {
     init(_ process: Int32, at port: MachPort) throws {
         let (near, far) = try sysPacketSocketPair()
         let identity = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
-        connection = try SocketConnection(near, port: port.core, peer: identity)
-        try #require(port.core.sockets).add(connection, isLimited: true)
-        ring = try RingPeer(RawPeer(far)) { port.core.receiveFromSockets() }
+        connection = try SocketConnection(near, port: port.localPort, peer: identity)
+        try #require(port.localPort.sockets).add(connection, isLimited: true)
+        ring = try RingPeer(RawPeer(far)) { port.localPort.receiveFromSockets() }
         try #require(connection.hasRings)
-        try ring.peer.send(PacketHeader(kind: .lane))
+        try ring.peer.send(PacketHeader(kind: .pathChange))
     }
 
     func send(_ id: Int32, times: Int) throws {

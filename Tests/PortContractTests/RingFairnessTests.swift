@@ -20,7 +20,7 @@ import Testing
             let crowd = try (0..<PeerAccounts.ringLimit).map { _ in try RingClient(Self.crowd, at: port) }
             let late = try RingClient(Self.other, at: port)
             for client in crowd { try client.send(1, times: 700) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.queueCount <= port.queueLimit)
             try late.send(7, times: 1)
             var count = 0
@@ -59,17 +59,17 @@ import Testing
             var limits = PeerLimits()
             limits.queuedBytes = 15_000
             port.setPeerLimits(limits)
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             let client = try RingClient(Self.crowd, at: port)
-            port.core.receiveFromSockets()
-            if look == .spinningLoop { #expect(client.connection.beginLooking() != nil) }
+            port.localPort.receiveFromSockets()
+            if look == .spinningLoop { #expect(client.connection.beginBusyPolling() != nil) }
             for id in Int32(0)..<5 { try client.ring.write(MachMessage(id: id, bytes: pattern(10_000))) }
             if look == .spinningLoop {
                 #expect(client.connection.hasArrived)
-                #expect(client.connection.takeIn())
-                client.connection.endLooking()
+                #expect(client.connection.receiveArrivals())
+                client.connection.endBusyPolling()
             }
-            for _ in 0..<3 { port.core.receiveFromSockets() }
+            for _ in 0..<3 { port.localPort.receiveFromSockets() }
             // The second exceeds the limit.
             #expect(port.queueCount == 2)
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
@@ -86,20 +86,20 @@ import Testing
     func takenIn() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let sockets = try port.core.openSockets()
+            let sockets = try port.localPort.openSockets()
             let client = try RingClient(Self.crowd, at: port)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             // The loop is not the only listener of the port: otherwise it could go on polling.
             #expect(try port.tryReceive() == nil)
             for id in Int32(0)..<3 {
-                #expect(client.connection.beginLooking() != nil)
+                #expect(client.connection.beginBusyPolling() != nil)
                 try client.send(id, times: 2)
                 #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
-                #expect(client.connection.hasArrived && client.connection.takeIn())
+                #expect(client.connection.hasArrived && client.connection.receiveArrivals())
                 #expect(port.queueCount == 2)
                 try client.send(id, times: 1)
                 #expect(try !sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
-                client.connection.endLooking()
+                client.connection.endBusyPolling()
                 for _ in 0..<3 { #expect(try port.next().id == id) }
                 #expect(try port.tryReceive() == nil)
             }
@@ -112,17 +112,17 @@ import Testing
     func inVain(isPlain: Bool) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let sockets = try port.core.openSockets()
+            let sockets = try port.localPort.openSockets()
             let client = try RingClient(Self.crowd, at: port)
             // Plain messages are read in batches, others one by one.
             func send(_ id: Int32) throws { try isPlain ? client.send(id...id) : client.send(id, times: 1) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             for id in Int32(0)..<2 {
                 for _ in 0..<64 {
-                    #expect(client.connection.beginLooking() != nil)
-                    client.connection.endLooking()
+                    #expect(client.connection.beginBusyPolling() != nil)
+                    client.connection.endBusyPolling()
                 }
-                #expect(client.connection.beginLooking() == nil)
+                #expect(client.connection.beginBusyPolling() == nil)
                 try send(id)
                 #expect(try !sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
                 #expect(try port.next().id == id)
@@ -130,10 +130,10 @@ import Testing
             }
             // What a poll finds counts as well.
             for id in Int32(0)..<100 {
-                #expect(client.connection.beginLooking() != nil)
+                #expect(client.connection.beginBusyPolling() != nil)
                 try send(id)
-                #expect(client.connection.hasArrived && client.connection.takeIn())
-                client.connection.endLooking()
+                #expect(client.connection.hasArrived && client.connection.receiveArrivals())
+                client.connection.endBusyPolling()
                 #expect(try port.next().id == id)
             }
         }
@@ -143,25 +143,25 @@ import Testing
     func looks() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            _ = try port.core.openSockets()
+            _ = try port.localPort.openSockets()
             let client = try RingClient(Self.crowd, at: port)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             let connection = client.connection
-            let first = try #require(connection.beginLooking())
+            let first = try #require(connection.beginBusyPolling())
             #expect(connection.park(first) == .parked)
             #expect(client.ring.writer.readerState == .parked)
-            connection.endLooking()
+            connection.endBusyPolling()
             #expect(client.ring.writer.readerState == .asleep)
-            let second = try #require(connection.beginLooking())
+            let second = try #require(connection.beginBusyPolling())
             #expect(second != first)
             #expect(connection.park(second) == .parked)
             connection.unpark(first)
-            connection.endLooking(first)
+            connection.endBusyPolling(first)
             #expect(connection.park(first) == .ended)
             #expect(client.ring.writer.readerState == .parked)
             connection.unpark(second)
             #expect(client.ring.writer.readerState == .awake)
-            connection.endLooking(second)
+            connection.endBusyPolling(second)
             #expect(client.ring.writer.readerState == .asleep)
         }
     }
@@ -170,15 +170,15 @@ import Testing
     func untold() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 3)
-            let sockets = try port.core.openSockets()
+            let sockets = try port.localPort.openSockets()
             let client = try RingClient(Self.crowd, at: port)
-            port.core.receiveFromSockets()
-            #expect(client.connection.beginLooking() != nil)
-            #expect(client.connection.beginLooking() == nil)
+            port.localPort.receiveFromSockets()
+            #expect(client.connection.beginBusyPolling() != nil)
+            #expect(client.connection.beginBusyPolling() == nil)
             try client.send(1, times: 10)
             // No loop was woken.
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
-            client.connection.endLooking()
+            client.connection.endBusyPolling()
             #expect(port.queueCount == 3)
             #expect(try !sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
             for _ in 0..<10 { #expect(try port.next().id == 1) }
@@ -191,18 +191,18 @@ import Testing
     func untoldToSource() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 300)
-            _ = try port.core.openSockets()
+            _ = try port.localPort.openSockets()
             let client = try RingClient(Self.crowd, at: port)
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             let source = try #require(try client.connection.replySource())
             let worker = Worker()
             worker.loop.waitStrategy = .blocking
             worker.loop.add(source)
             try worker.perform {}
-            #expect(client.connection.beginLooking() != nil)
+            #expect(client.connection.beginBusyPolling() != nil)
             // More than is read at once.
             try client.send(1, times: 200)
-            client.connection.endLooking()
+            client.connection.endBusyPolling()
             let deadline = Watchdog.deadline
             while port.queueCount < 200, .now < deadline { yieldThread() }
             #expect(port.queueCount == 200)

@@ -69,17 +69,17 @@ final class RingPeer {
     func write(_ header: PacketHeader, _ payload: [UInt8] = []) throws {
         guard case .written(let state) = writer.write(header.words, payload[...]) else { throw NothingCame() }
         if state == .awake { return }
-        switch writer.takeSleep() {
+        switch writer.beginWakeUp() {
         case .awake: break
-        case .asleep: try peer.send(PacketHeader(kind: .bell))
-        case .parked: if waker?.wake() != true { try peer.send(PacketHeader(kind: .bell)) }
+        case .asleep: try peer.send(PacketHeader(kind: .wakeUp))
+        case .parked: if waker?.wake() != true { try peer.send(PacketHeader(kind: .wakeUp)) }
         }
     }
 
     /// Whether the connection was refused as one that breaks the format.
     func isRefused() throws -> Bool {
         while let packet = try peer.next() {
-            if packet.kind == .bell || packet.kind == .lane { continue }
+            if packet.kind == .wakeUp || packet.kind == .pathChange { continue }
             return packet.kind == .refused && packet.messageID == Int32(PortError.Code.malformedPacket.rawValue)
         }
         return false

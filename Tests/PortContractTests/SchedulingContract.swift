@@ -51,7 +51,7 @@ import Testing
             let brake = runOnThread {
                 for turn in 1...count {
                     turns.begun.wait(for: turn)
-                    port.core.state.withLock { _ in
+                    port.localPort.state.withLock { _ in
                         turns.braked.set(turn)
                         for _ in 0..<200 where turns.ended.value < turn { sched_yield() }
                     }

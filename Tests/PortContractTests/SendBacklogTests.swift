@@ -60,7 +60,7 @@ import Testing
         let text = String(repeating: "x", count: PortError.remoteTextLimit)
         var count = 0
         while !connection.isClosed, count < 10_000 {
-            connection.willOweReply(to: UInt64(count))
+            connection.willReply(to: UInt64(count))
             connection.failReply(to: UInt64(count), code: 1, text: text)
             count += 1
         }
@@ -68,7 +68,7 @@ import Testing
         #expect(count < 10_000)
         let error = portError { () throws(PortError) in try connection.send(MachMessage(), until: .never) }
         #expect(error?.code == .peerNotReading)
-        #expect(connection.state.withLock { $0.requests.owesReply } == false)
+        #expect(connection.state.withLock { $0.requests.hasUnanswered } == false)
         withExtendedLifetime(far) {}
     }
 
@@ -107,7 +107,7 @@ import Testing
             let large = pattern(1 << 20)
             try message.reply(MachMessage(bytes: large), within: .zero)
             #expect(try port.tryReceive() == nil)
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
             // No thread reads from the port, and still the whole reply comes.
             #expect(try peer.readMessage() == large.count + 8)
@@ -123,7 +123,7 @@ import Testing
             try peer.send(MachMessage(id: 1), asks: 1)
             let message = try port.next()
             try peer.send(MachMessage(id: 2))
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
             connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread keeps out of this
             let large = pattern(1 << 20)
@@ -150,7 +150,7 @@ import Testing
             for id in Int32(1)...2 { try peer.send(MachMessage(id: id), asks: UInt64(id)) }
             let messages = [try port.next(), try port.next()]
             try peer.send(MachMessage(id: 3))
-            let sockets = try #require(port.core.sockets)
+            let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
             connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread keeps out of this
             // More than the socket takes, but not twice as much.
@@ -179,7 +179,7 @@ import Testing
             }()
             let last = try port.next()
             #expect(last.id == 2)
-            while port.core.connectionCount > 0 { #expect(try port.tryReceive() == nil) }
+            while port.localPort.connectionCount > 0 { #expect(try port.tryReceive() == nil) }
             #expect(last.isCancelled)
             #expect(portError { () throws(PortError) in try last.reply(MachMessage()) }?.code == .deadName)
             withExtendedLifetime(message) {}
@@ -211,7 +211,7 @@ import Testing
             let messages = [try port.next(), try port.next()]
             // As if the first were as large as that.
             try messages[0].reply(MachMessage(bytes: pattern(1 << 20)))
-            let connection = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+            let connection = try #require(port.localPort.sockets?.state.withLock { $0.members.values.first })
             connection.sender.backlog.withLock { $0.size += PacketSender.replyBacklogLimit }
             let error = portError { () throws(PortError) in try messages[1].reply(MachMessage()) }
             #expect(error?.code == .deadName)

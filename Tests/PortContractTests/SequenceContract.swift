@@ -42,7 +42,7 @@ import Testing
             _ = consume(port, ids, ended)
             let sender = try bench.farSender(to: port)
             for id in Int32(0)..<20 {
-                while !port.core.hasWaitingTask { yieldThread() }
+                while !port.localPort.hasWaitingTask { yieldThread() }
                 try sender.send(MachMessage(id: id))
                 ids.waitUntilCount(Int(id) + 1)
             }
@@ -57,7 +57,7 @@ import Testing
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
             let port = MachPort()
             _ = consume(port, ids, ended)
-            while !port.core.hasWaitingTask { yieldThread() }
+            while !port.localPort.hasWaitingTask { yieldThread() }
             let right = try bench.right(to: port)
             try right.send(MachMessage(id: 5))
             #expect(ids.waitUntilCount(1) == [5])
@@ -111,13 +111,13 @@ import Testing
             let port = try bench.port()
             let sender = try bench.farSender(to: port)
             let task = consume(port, ids, ended)
-            while !port.core.hasWaitingTask { yieldThread() }
+            while !port.localPort.hasWaitingTask { yieldThread() }
             task.cancel()
             ended.waitUntilCount(1)
             try sender.send(MachMessage(id: 3))
             #expect(try port.next().id == 3)
             #expect(ids.count == 0)
-            #expect(!port.core.hasWaitingTask)
+            #expect(!port.localPort.hasWaitingTask)
         }
     }
 
@@ -129,15 +129,15 @@ import Testing
             let right = try bench.right(to: port)
             try right.send(MachMessage(id: 0))
             let sender = runOnThread { try right.send(MachMessage(id: 1)) }
-            port.core.waitForSenders(1)
+            port.localPort.waitForSenders(1)
             // The slot is reserved for a message in a socket.
             var letIn: BlockedSender?
-            let taken = port.core.state.withLock { $0.mailbox.take(keepingPlace: true, lettingIn: &letIn)?.id }
+            let taken = port.localPort.state.withLock { $0.mailbox.dequeue(reservingSlot: true, admitting: &letIn)?.id }
             #expect(taken == 0)
             #expect(letIn == nil)
             _ = consume(port, ids, ended)
-            while !port.core.hasWaitingTask { yieldThread() }
-            if byLimit { port.setQueueLimit(2) } else { port.core.change { $0.endKeepingPlace() } }
+            while !port.localPort.hasWaitingTask { yieldThread() }
+            if byLimit { port.setQueueLimit(2) } else { port.localPort.change { $0.endSlotReservation() } }
             #expect(ids.waitUntilCount(1) == [1])
             try sender.join()
             port.invalidate()

@@ -22,13 +22,13 @@ import Testing
             let talker = try Self.connections(bench, 1)[0]
             var lone = SoleActivePeer()
             #expect(lone.next() == nil)
-            lone.didLook(found: talker)
+            lone.didPoll(found: talker)
             #expect(lone.next() == nil)
-            lone.didLook(found: talker)
+            lone.didPoll(found: talker)
             for _ in 0..<2 {
-                for _ in 0..<SoleActivePeer.looksAlone { #expect(lone.next() === talker) }
+                for _ in 0..<SoleActivePeer.solePollLimit { #expect(lone.next() === talker) }
                 #expect(lone.next() == nil)
-                lone.didLook(found: talker)
+                lone.didPoll(found: talker)
             }
         }
     }
@@ -38,12 +38,12 @@ import Testing
         try await onBench(over: .socket) { bench in
             let both = try Self.connections(bench, 2)
             let ends: [(inout SoleActivePeer) -> Void] = [
-                { $0.wasNotThere() }, { $0.forget(both[0]) }, { $0.didLook(found: nil) },
-                { $0.didLook(found: both[1]) },
+                { $0.didFindNothing() }, { $0.forget(both[0]) }, { $0.didPoll(found: nil) },
+                { $0.didPoll(found: both[1]) },
             ]
             for end in ends {
                 var lone = SoleActivePeer()
-                for _ in 0..<2 { lone.didLook(found: both[0]) }
+                for _ in 0..<2 { lone.didPoll(found: both[0]) }
                 lone.forget(both[1])
                 #expect(lone.next() === both[0])
                 end(&lone)
@@ -71,7 +71,7 @@ import Testing
             let order = heard.withLock { $0 }
             #expect(order.filter { $0 < 100 } == Array(0..<20))
             let place = try #require(order.firstIndex(of: 100))
-            #expect(place >= 9 && place <= 9 + SoleActivePeer.looksAlone + 2, "\(order)")
+            #expect(place >= 9 && place <= 9 + SoleActivePeer.solePollLimit + 2, "\(order)")
             port.invalidate()
         }
     }
@@ -108,12 +108,12 @@ import Testing
                         try peer.send(MachMessage(id: id))
                         #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
                     }
-                    connection = port.core.sockets?.state.withLock { $0.members.values.first }
+                    connection = port.localPort.sockets?.state.withLock { $0.members.values.first }
                     #expect(connection != nil)
                     try peer.send(MachMessage(id: id))
                 }
                 #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
-                while port.core.connectionCount > 0 { port.core.receiveFromSockets() }
+                while port.localPort.connectionCount > 0 { port.localPort.receiveFromSockets() }
                 #expect(connection == nil)
             }
             port.invalidate()

@@ -17,7 +17,7 @@ import Testing
             for size in 1...3 { try right.send(MachMessage(id: 1, bytes: [UInt8](repeating: 0, count: size))) }
             try right.send(MachMessage(components: [.bytes([1]), .right(right), .bytes([2, 3])]))
             for _ in 0..<2 { _ = try port.next() }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             var expected = PortStatistics()
             (expected.messageCount, expected.byteCount) = (4, 9)
             (expected.queueCount, expected.queueLimit) = (2, 8)
@@ -35,7 +35,7 @@ import Testing
             let port = try bench.port(queueLimit: 2, policy: .dropOldest)
             let right = try bench.right(to: port)
             for id in 0..<Int32(5) { try right.send(MachMessage(id: id)) }
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.statistics.messageCount == 5 && port.statistics.droppedMessageCount == 3)
             #expect(port.statistics.queueCount == 2)
         }
@@ -47,10 +47,10 @@ import Testing
             try bench.serving(.echo) { right, _ in
                 _ = try right.ask(MachMessage(id: 1, text: "hello"))
                 for _ in 0..<3 {
-                    let told = try #require(try right.statistics(within: patience))
-                    #expect(told.messageCount == 1 && told.byteCount == 5)
-                    #expect(told.queueCount == 0 && told.queueLimit == MachPort.defaultQueueLimit)
-                    #expect(told.clientCount == (transport == .memory ? 0 : 1))
+                    let answered = try #require(try right.statistics(within: patience))
+                    #expect(answered.messageCount == 1 && answered.byteCount == 5)
+                    #expect(answered.queueCount == 0 && answered.queueLimit == MachPort.defaultQueueLimit)
+                    #expect(answered.clientCount == (transport == .memory ? 0 : 1))
                 }
             }
         }
@@ -109,10 +109,10 @@ import Testing
             let listeners = try (0..<count).map { try RawListener(bench.directory.path + "/stuck\($0)") }
             let port = try bench.port()
             let gone = PortAddress(path: bench.directory.path + "/gone")
-            let addresses = listeners.map(\.address) + [gone, try port.core.address(in: bench.directory)]
+            let addresses = listeners.map(\.address) + [gone, try port.localPort.address(in: bench.directory)]
             let answers = try StatisticsInquiry.ask(addresses, until: .after(.milliseconds(10)))
             #expect(answers.prefix(count) == Array(repeating: .busy, count: count)[...])
-            #expect(answers.suffix(2) == [.silent, .told(port.statistics)])
+            #expect(answers.suffix(2) == [.silent, .answered(port.statistics)])
             for listener in listeners { #expect(try listener.accept().next()?.kind == .statistics) }
         }
     }
@@ -141,7 +141,7 @@ import Testing
                         == .sent)
             }
             let answers = try asking.join()
-            #expect(answers.first == .silent && answers.dropFirst().allSatisfy { $0 == .told(statistics) })
+            #expect(answers.first == .silent && answers.dropFirst().allSatisfy { $0 == .answered(statistics) })
         }
     }
 
@@ -149,21 +149,21 @@ import Testing
     func accepting() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let told = Counter()
-            try port.notifyWhenNoSenders(on: .current) { told.increment() }
+            let answered = Counter()
+            try port.notifyWhenNoSenders(on: .current) { answered.increment() }
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1))
             _ = try port.next()
-            port.core.willAccept()
+            port.localPort.willAccept()
             #expect(port.statistics.clientCount == 1)
             peer.end()
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(port.statistics.clientCount == 0)
             _ = ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 0)
-            port.core.didAccept()
+            #expect(answered.value == 0)
+            port.localPort.didAccept()
             _ = ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 1)
+            #expect(answered.value == 1)
         }
     }
 
@@ -171,29 +171,29 @@ import Testing
     func noSender() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let told = Counter()
-            try port.notifyWhenNoSenders(on: .current) { told.increment() }
+            let answered = Counter()
+            try port.notifyWhenNoSenders(on: .current) { answered.increment() }
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(PacketHeader(kind: .statistics, asks: 1))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             #expect(try peer.next()?.kind == .statistics)
             #expect(port.statistics.clientCount == 0)
             peer.end()
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             _ = ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 0)
+            #expect(answered.value == 0)
 
             // One that sends a message after that is a sender.
             let other = try RawPeer(to: port, on: bench)
             try other.send(PacketHeader(kind: .statistics, asks: 1))
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             try other.send(MachMessage(id: 1))
             _ = try port.next()
             #expect(port.statistics.clientCount == 1)
             other.end()
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             _ = ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 1)
+            #expect(answered.value == 1)
         }
     }
 }

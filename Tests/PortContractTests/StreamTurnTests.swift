@@ -37,7 +37,7 @@ import Testing
         try await onNewThread {
             let (turns, count) = (Recorder<Int>(), Self.count)
             let port = MachPort { port, message in
-                turns.append(ThreadRunLoop.current.turnCount)
+                turns.append(ThreadRunLoop.current.passCount)
                 if message.id == count { port.invalidate() }
             }
             for id in 1...count { try port.makeSendRight().send(MachMessage(id: id)) }
@@ -58,7 +58,7 @@ import Testing
                 }
             }
             for port in ports {
-                _ = try port.core.openSockets()  // so that there is something to ask the kernel for
+                _ = try port.localPort.openSockets()  // so that there is something to ask the kernel for
                 try port.schedule()
                 let right = port.makeSendRight()
                 for _ in 0..<count / 2 { try right.send(MachMessage()) }
@@ -292,7 +292,7 @@ import Testing
             try port.schedule()
             let source = RunLoopSource(descriptor: bell.raw) { loop.stop() }
             loop.add(source)
-            bell.ring()
+            bell.signal()
             #expect(loop.run(for: patience) == .stopped)
             source.invalidate()
             port.invalidate()

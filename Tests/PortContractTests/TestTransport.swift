@@ -91,7 +91,7 @@ struct Bench: Sendable {
         queueLimit: Int = MachPort.defaultQueueLimit, policy: QueuePolicy = .refuse, _ handler: MachPort.Handler? = nil
     ) throws -> MachPort {
         let port = MachPort(queueLimit: queueLimit, queuePolicy: policy, handler: handler)
-        if transport != .memory { _ = try port.core.address(in: directory) }
+        if transport != .memory { _ = try port.localPort.address(in: directory) }
         return port
     }
 
@@ -99,13 +99,13 @@ struct Bench: Sendable {
     func right(to port: MachPort) throws -> SendRight {
         switch transport {
         case .memory: port.makeSendRight()
-        case .socket, .process: SendRight(try connect(to: port.core.address(in: directory)))
+        case .socket, .process: SendRight(try connect(to: port.localPort.address(in: directory)))
         case .ring: SendRight(try connectWithRings(to: port))
         }
     }
 
     private func connectWithRings(to port: MachPort) throws -> RemotePort {
-        let remote = try connect(to: port.core.address(in: directory))
+        let remote = try connect(to: port.localPort.address(in: directory))
         port.agreeOnRings(with: try remote.reached())
         return remote
     }
@@ -182,7 +182,7 @@ extension MachPort {
         RingNegotiation.offerIfDue(over: connection)
         connection.sender.lock.unlock()
         for _ in 0..<100 where connection.awaitsRingAnswer {
-            core.receiveFromSockets()
+            localPort.receiveFromSockets()
             connection.receiveUnlessReceiving()
         }
         waitUntilDescriptorsAreClosed()

@@ -156,8 +156,8 @@ import Testing
     func oneSet() throws {
         let (channel, sending) = try WakeChannel.make()
         let (watch, waker) = (WakeChannelWatch(channel), try #require(WakeSender(sending)))
-        let bells = try (0..<2).map { _ in try LoopParker.Bell() }
-        let sets = try bells.map { try DescriptorSet(bell: $0) }
+        let bells = try (0..<2).map { _ in try LoopParker.WakeEvent() }
+        let sets = try bells.map { try DescriptorSet(wakeEvent: $0) }
         func isSeen(by set: DescriptorSet) -> Bool {
             defer { set.wait(until: .distantPast) { _ in } }
             return (try? sysPoll(set.raw, .readable, until: .distantPast).isEmpty) == false
@@ -177,7 +177,7 @@ import Testing
     @Test("a process that has enough channels gets no rings, and gets them when others are closed")
     func budget() async throws {
         var taken = 0
-        while DescriptorBudget.wakeChannels.take(1) { taken += 1 }
+        while DescriptorBudget.wakeChannels.reserve(1) { taken += 1 }
         try await onBench(over: .ring) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
@@ -185,10 +185,10 @@ import Testing
                 try right.send(MachMessage(id: id))
                 #expect(try port.next().id == id)
             }
-            let connection = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+            let connection = try #require(port.localPort.sockets?.state.withLock { $0.members.values.first })
             #expect(!connection.hasRings)
         }
-        DescriptorBudget.wakeChannels.give(taken)
+        DescriptorBudget.wakeChannels.release(taken)
         try await onBench(over: .ring) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
@@ -196,7 +196,7 @@ import Testing
                 try right.send(MachMessage())
                 _ = try port.next()
             }
-            let connection = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+            let connection = try #require(port.localPort.sockets?.state.withLock { $0.members.values.first })
             #expect(connection.hasRings && DescriptorBudget.wakeChannels.count >= 4)
         }
     }

@@ -83,12 +83,12 @@ import Testing
             for index in 0...LocalPort.watcherLimit {
                 let peer = try RawPeer(to: port, on: bench)
                 try peer.send(PacketHeader(kind: .watch))
-                port.core.receiveFromSockets()
+                port.localPort.receiveFromSockets()
                 #expect(try peer.next()?.componentCount == (index < LocalPort.watcherLimit ? 1 : 2))
                 peers.append(peer)
             }
             peers[0].end()
-            port.core.receiveFromSockets()
+            port.localPort.receiveFromSockets()
             _ = try watching(port, on: bench)
         }
     }
@@ -108,6 +108,6 @@ import Testing
         defer { try? worker.end() }
         try port.schedule(on: worker.loop)
         defer { port.unschedule(from: worker.loop) }
-        return try PortWatch(port.core.address(in: bench.directory), byteLimit: bytes, until: Watchdog.deadline)
+        return try PortWatch(port.localPort.address(in: bench.directory), byteLimit: bytes, until: Watchdog.deadline)
     }
 }

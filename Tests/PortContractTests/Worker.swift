@@ -20,7 +20,7 @@ final class Worker: Sendable {
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle, to: .common)
             // What it needs for its first descriptor is made before descriptors are counted.
-            #expect(throws: Never.self) { try ThreadRunLoop.current.doorbell.bell() }
+            #expect(throws: Never.self) { try ThreadRunLoop.current.parker.wakeEvent() }
             box.value.withLock { $0 = .current }
             started.open()
             let result = ThreadRunLoop.current.run(mode: .default, until: Watchdog.deadline)

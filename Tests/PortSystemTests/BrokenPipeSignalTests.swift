@@ -47,8 +47,8 @@ import Testing
                 try withoutBrokenPipeSignal { () throws(SystemError) in try pipe.write() }
             }
             #expect(isWaiting())
-            #expect(try sysTakeSignal(SIGPIPE))
-            #expect(try !sysTakeSignal(SIGPIPE))
+            #expect(try sysConsumeSignal(SIGPIPE))
+            #expect(try !sysConsumeSignal(SIGPIPE))
         }
     }
 

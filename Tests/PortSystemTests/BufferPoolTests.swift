@@ -110,11 +110,11 @@ import Testing
         let depot = SpareDepot()
         var clip = SpareClip()
         for index in 0...SpareDepot.mostClips {
-            for _ in 0..<SpareClip.size { clip.put(filled(UInt8(index))) }
+            for _ in 0..<SpareClip.size { clip.push(filled(UInt8(index))) }
             depot.empty(&clip)
             #expect(clip.isEmpty == (index < SpareDepot.mostClips))
         }
-        clip.put(filled(1))
+        clip.push(filled(1))
         for _ in 0..<SpareDepot.mostClips {
             for _ in 0..<SpareClip.size { #expect(clip.take() != nil) }
             #expect(clip.take() == nil)

@@ -22,11 +22,11 @@ import Testing
         let bell = try EventDescriptor()
         try set.add(bell.raw, .readable, key: 42)
         #expect(set.wait(until: .distantPast).isEmpty)
-        bell.ring()
+        bell.signal()
         for _ in 0..<2 {
             #expect(set.wait(until: Watchdog.deadline) == [EpollReport(key: 42, events: .readable)])
         }
-        bell.silence()
+        bell.clear()
         #expect(set.wait(until: .distantPast).isEmpty)
     }
 
@@ -63,7 +63,7 @@ import Testing
             let bell = try EventDescriptor()
             number = bell.raw
             try set.add(bell.raw, .readable, key: 1)
-            bell.ring()
+            bell.signal()
             set.remove(bell.raw)
             #expect(set.wait(until: .distantPast).isEmpty)
             set.remove(bell.raw)
@@ -80,8 +80,8 @@ import Testing
             let second = try EventDescriptor()
             try set.add(first.raw, .readable, key: 1)
             try set.add(second.raw, .readable, key: 2)
-            first.ring()
-            second.ring()
+            first.signal()
+            second.signal()
             copy = try sysDuplicate(second.raw)
         }
         #expect(set.wait(until: .distantPast) == [EpollReport(key: 2, events: .readable)])
@@ -96,7 +96,7 @@ import Testing
         try inner.add(bell.raw, .readable, key: 1)
         try outer.add(inner.raw, .readable, key: 2)
         #expect(outer.wait(until: .distantPast).isEmpty)
-        bell.ring()
+        bell.signal()
         #expect(outer.wait(until: .distantPast) == [EpollReport(key: 2, events: .readable)])
         #expect(inner.wait(until: .distantPast) == [EpollReport(key: 1, events: .readable)])
     }
@@ -155,7 +155,7 @@ import Testing
         let deadline = MonotonicInstant.after(.milliseconds(1))
         #expect(try sysPoll(bell.raw, .readable, until: deadline).isEmpty)
         #expect(MonotonicInstant.now >= deadline)
-        bell.ring()
+        bell.signal()
         #expect(try sysPoll(bell.raw, [.readable], until: .distantFuture) == .readable)
     }
 }

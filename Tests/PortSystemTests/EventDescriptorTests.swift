@@ -25,27 +25,27 @@ private final class Bell: Sendable {
         let bell = try EventDescriptor(kind)
         #expect(bell.kind == kind)
         #expect(try !isReadable(bell))
-        for _ in 0..<10_000 { bell.ring() }
+        for _ in 0..<10_000 { bell.signal() }
         #expect(try isReadable(bell))
-        bell.silence()
+        bell.clear()
         #expect(try !isReadable(bell))
-        bell.silence()
-        bell.ring()
+        bell.clear()
+        bell.signal()
         #expect(try isReadable(bell))
     }
 
     @Test("a signal never blocks, even when the pipe is full", arguments: EventDescriptor.Kind.allCases)
     func full(kind: EventDescriptor.Kind) throws {
         let bell = try EventDescriptor(kind)
-        for _ in 0..<100_000 { bell.ring() }
-        bell.silence()
+        for _ in 0..<100_000 { bell.signal() }
+        bell.clear()
         #expect(try !isReadable(bell))
     }
 
     @Test("a signal from another thread ends a wait", arguments: EventDescriptor.Kind.allCases)
     func wakesSleeper(kind: EventDescriptor.Kind) async throws {
         let bell = try Bell(kind)
-        let ringer = runOnThread { bell.descriptor.ring() }
+        let ringer = runOnThread { bell.descriptor.signal() }
         let seen = try await onNewThread { try sysPoll(bell.descriptor.raw, .readable, until: Watchdog.deadline) }
         #expect(seen == .readable)
         try await ringer.join()

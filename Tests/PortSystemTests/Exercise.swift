@@ -26,8 +26,8 @@ struct Exercise {
             case .inotify_add_watch, .inotify_init, .inotify_rm_watch: try Exercise.watchCall(call, scratch)
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
             case .close_range: { try Exercise.done(SystemProbe.closeRange()) }
-            case .sigtimedwait: Exercise.takeSignal
-            case .futex: { Exercise.done(Futex().ring()) }
+            case .sigtimedwait: Exercise.consumeSignal
+            case .futex: { Exercise.done(Futex().signal()) }
             case .sched_yield: { Exercise.done(sysYield()) }
             case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
                 try Exercise.descriptorCall(call)
@@ -139,14 +139,14 @@ struct Exercise {
     }
 
     /// SIGWINCH is ignored when no thread accepts it.
-    private static func takeSignal() throws -> Outcome {
+    private static func consumeSignal() throws -> Outcome {
         var (set, old) = (sigset_t(), sigset_t())
         sigemptyset(&set)
         sigaddset(&set, SIGWINCH)
         pthread_sigmask(SIG_BLOCK, &set, &old)
         defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
         pthread_kill(pthread_self(), SIGWINCH)
-        return try sysTakeSignal(SIGWINCH) ? .done : .notNow
+        return try sysConsumeSignal(SIGWINCH) ? .done : .notNow
     }
 
     private static func processCall(_ call: SystemCall) throws -> () throws -> Outcome {

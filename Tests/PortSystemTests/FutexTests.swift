@@ -10,10 +10,10 @@ import Testing
     @Test(
         "a thread signalled since it read the expected value does not sleep, however often it was signalled before",
         arguments: [0, .max] as [UInt32])
-    func rung(count: UInt32) {
-        let word = Futex(rung: count)
+    func signalled(count: UInt32) {
+        let word = Futex(signalled: count)
         let ticket = word.ticket
-        word.ring()
+        word.signal()
         word.sleep(ticket, until: .distantFuture)
         #expect(word.ticket != ticket)
     }
@@ -37,9 +37,9 @@ import Testing
         let word = Futex()
         let count = Atomic<Int>(0)
 
-        func ring() {
+        func signal() {
             count.add(1, ordering: .sequentiallyConsistent)
-            word.ring()
+            word.signal()
         }
 
         func wait(for wanted: Int) -> Bool {
@@ -60,12 +60,12 @@ import Testing
         let other = runOnThread {
             for round in 1...rounds {
                 guard there.wait(for: round) else { return }
-                here.ring()
+                here.signal()
             }
         }
         let answered = try await onNewThread {
             (1...rounds).allSatisfy { round in
-                there.ring()
+                there.signal()
                 return here.wait(for: round)
             }
         }

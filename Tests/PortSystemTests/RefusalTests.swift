@@ -48,8 +48,8 @@ import Testing
     func milliseconds(code: CInt) throws {
         try Refusals.forgetting {
             let set = try EpollSet()
-            let bell = try EventDescriptor(.pipe)
-            try set.add(bell.raw, .readable, key: 1)
+            let event = try EventDescriptor(.pipe)
+            try set.add(event.raw, .readable, key: 1)
             #expect(set.wait(until: .distantPast).isEmpty)
             for limit in [Duration.nanoseconds(1), .microseconds(300), .milliseconds(1), .microseconds(1001)] {
                 // The first call is made, and fails.
@@ -63,7 +63,7 @@ import Testing
                 #expect(calls[.epoll_wait] == (limit == .nanoseconds(1) ? 2 : 1), "\(limit)")
             }
             #expect(Refusals.preciseWait.error == SystemError(code))
-            bell.ring()
+            event.signal()
             #expect(set.wait(until: .distantFuture) == [EpollReport(key: 1, events: .readable)])
             #expect(set.wait(until: .after(.seconds(100 * 86_400))).count == 1)
         }
@@ -151,11 +151,11 @@ import Testing
         let child = try sysSpawn(
             "/bin/sleep", arguments: ["86400"], environment: [:], in: nil, descriptors: [nil, nil, nil])
         // Our child had the number, and began at another time.
-        let other = try LaunchedProcess(child, .bell(LaunchedProcess.Bell()), start: .seconds(1))
+        let other = try LaunchedProcess(child, .event(LaunchedProcess.SharedEvent()), start: .seconds(1))
         let calls = try SystemCallFaults.counting { try other.signal(SIGKILL) }.calls
         #expect(calls[SystemCall.kill] == nil)
         #expect(try other.reap() == .unknown)
-        let same = try LaunchedProcess(child, .bell(LaunchedProcess.Bell()), start: sysProcessStart(child))
+        let same = try LaunchedProcess(child, .event(LaunchedProcess.SharedEvent()), start: sysProcessStart(child))
         #expect(try same.reap() == nil)
         try same.signal(SIGKILL)
         #expect(waitpid(child, nil, 0) == child)
@@ -186,15 +186,15 @@ import Testing
     func filterInMidLife(error: String) async throws {
         await #expect(processExitsWith: .success) { [error = error as String] in
             let set = try EpollSet()
-            let bell = try EventDescriptor()
-            try set.add(bell.raw, .readable, key: 1)
+            let event = try EventDescriptor()
+            try set.add(event.raw, .readable, key: 1)
             #expect(set.wait(until: .distantPast).isEmpty)
             let before = try SharedMemory.make(size: 4096)
             refuseCalls("epoll_pwait2=\(error)", "eventfd2=\(error)", "memfd-noexec")
             let deadline = MonotonicInstant.after(.microseconds(100))
             #expect(set.wait(until: deadline).isEmpty)
             #expect(MonotonicInstant.now >= deadline)
-            bell.ring()
+            event.signal()
             #expect(set.wait(until: .distantFuture) == [EpollReport(key: 1, events: .readable)])
             #expect(try EventDescriptor().kind == .pipe)
             #expect(try SharedMemory.make(size: 4096).memory.size == before.memory.size)

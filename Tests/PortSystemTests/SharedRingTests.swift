@@ -91,7 +91,7 @@ private enum Unnamed {
             if let front, number % 3 > 0 {
                 let lead = withUnsafeBytes(of: front.lead) { Array($0) }
                 #expect(front.head == Self.head(UInt64(number)) && front.payloadSize == count)
-                #expect(lead + ends.reader.takeBody(behind: front) == payload)
+                #expect(lead + ends.reader.consumeBody(behind: front) == payload)
             } else {
                 #expect(Self.isPacket(ends.reader.read(), UInt64(number), payload))
             }
@@ -111,18 +111,18 @@ private enum Unnamed {
                 _ = ends.writer.write(Self.head(UInt64(index)), payload[...])
             }
             var fronts: [PacketPrefix] = []
-            ends.reader.seeFronts(&fronts, atMost: 100, size: 100_000) { _ in true }
+            ends.reader.peekFronts(&fronts, atMost: 100, size: 100_000) { _ in true }
             var limited: [PacketPrefix] = []
-            ends.reader.seeFronts(&limited, atMost: 2, size: 100_000) { _ in true }
+            ends.reader.peekFronts(&limited, atMost: 2, size: 100_000) { _ in true }
             #expect(limited.map(\.head.0) == fronts.prefix(2).map(\.head.0))
-            ends.reader.seeFronts(&limited, atMost: 100, size: 100_000) { $0.head.0 < 2 }
+            ends.reader.peekFronts(&limited, atMost: 100, size: 100_000) { $0.head.0 < 2 }
             #expect(limited.map(\.head.0) == fronts.prefix(2).map(\.head.0))
-            ends.reader.seeFronts(&limited, atMost: 100, size: 1) { _ in true }
+            ends.reader.peekFronts(&limited, atMost: 100, size: 1) { _ in true }
             #expect(limited.map(\.head.0) == fronts.prefix(1).map(\.head.0))
             #expect(fronts.map(\.payloadSize) == payloads.map(\.count))
             for (index, front) in fronts.enumerated() {
                 #expect(front.head == Self.head(UInt64(index)))
-                #expect(ends.reader.takeBody(behind: front) == Array(payloads[index][8...]))
+                #expect(ends.reader.consumeBody(behind: front) == Array(payloads[index][8...]))
             }
             #expect(isEmpty(ends.reader.read()))
         }
@@ -136,7 +136,7 @@ private enum Unnamed {
         let front = try #require(seen)
         ends.memory.tail = 16
         #expect(ends.reader.front(behind: front.recordSize) == nil)
-        #expect(ends.reader.takeBody(behind: front) == [UInt8](repeating: 7, count: 8))
+        #expect(ends.reader.consumeBody(behind: front) == [UInt8](repeating: 7, count: 8))
         #expect(isBroken(ends.reader.read()))
     }
 
@@ -149,7 +149,7 @@ private enum Unnamed {
         ends.memory[RawRing.records] = 60_000 | 1 << 32
         ends.memory[RawRing.records + 1] = 0
         #expect(front.head == Self.head(1) && front.payloadSize == 24)
-        #expect(ends.reader.takeBody(behind: front) == [UInt8](repeating: 7, count: 16))
+        #expect(ends.reader.consumeBody(behind: front) == [UInt8](repeating: 7, count: 16))
         #expect(isEmpty(ends.reader.read()))
     }
 
@@ -190,14 +190,14 @@ private enum Unnamed {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
         #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
-        #expect(ends.writer.takeSleep() == .asleep)
-        #expect(ends.writer.takeSleep() == .awake)
+        #expect(ends.writer.beginWakeUp() == .asleep)
+        #expect(ends.writer.beginWakeUp() == .awake)
         #expect(ends.writer.write(Self.head(0), []) == .written(.awake))
         ends.reader.sleep()
         #expect(ends.reader.hasMore)
         #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
         ends.reader.wake()
-        #expect(ends.writer.takeSleep() == .awake)
+        #expect(ends.writer.beginWakeUp() == .awake)
         ends.reader.sleep()
         ends.reader.wake()
         #expect(ends.writer.write(Self.head(0), []) == .written(.awake))

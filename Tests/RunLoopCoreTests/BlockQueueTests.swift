@@ -10,7 +10,7 @@ import Testing
     /// Calls the blocks that wait for a mode.
     private func call(_ queue: inout BlockQueue, _ mode: RunLoopMode, isCommon: Bool = false, upTo limit: UInt64 = .max)
     {
-        while case .block(let entry) = queue.takeFirst(for: mode, isCommon: isCommon, upTo: limit) { entry.block() }
+        while case .block(let entry) = queue.dequeueFirst(for: mode, isCommon: isCommon, upTo: limit) { entry.block() }
     }
 
     @Test("blocks of a mode come out in order, those of other modes keep their positions")
@@ -52,7 +52,7 @@ import Testing
         var queue = BlockQueue()
         queue.append({}, modes: [.common])
         #expect(!queue.hasBlock(for: "a", isCommon: false) && queue.hasBlock(for: "a", isCommon: true))
-        let isTaken = [false, true].map { queue.takeFirst(for: "a", isCommon: $0) != nil }
+        let isTaken = [false, true].map { queue.dequeueFirst(for: "a", isCommon: $0) != nil }
         #expect(isTaken == [false, true])
     }
 

@@ -158,7 +158,7 @@ import Testing
             loop.add(source)
             sysClose(ends[0])
             #expect(loop.run(for: .milliseconds(5)) == .timedOut)
-            #expect(loop.turnCount == 1)
+            #expect(loop.passCount == 1)
             source.invalidate()
             sysClose(ends[1])
         }
@@ -227,7 +227,7 @@ import Testing
         await #expect(processExitsWith: .success) { [call = call.rawValue as String, code = code as CInt] in
             let call = try #require(SystemCall(rawValue: call))
             try await onNewThread {
-                let set = try DescriptorSet(bell: LoopParker.Bell())
+                let set = try DescriptorSet(wakeEvent: LoopParker.WakeEvent())
                 let (last, lastSource) = (try TestPipe(), idleSource())
                 _ = try set.join(last.reading.rawValue, lastSource)
                 for round in 0..<8 {

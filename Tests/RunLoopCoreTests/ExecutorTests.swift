@@ -91,9 +91,9 @@ actor Pinned {
     func sameTurn() async throws {
         try await withResident { loop in
             let turns = await Task(executorPreference: loop) {
-                let before = loop.turnCount
+                let before = loop.passCount
                 for _ in 0..<10 { _ = await isCurrent(loop) }
-                return loop.turnCount - before
+                return loop.passCount - before
             }.value
             #expect(turns == 0)
         }
@@ -229,8 +229,8 @@ extension Pinned {
     ///
     /// - Returns: how many passes the loop has made meanwhile.
     fileprivate func callDirectly(_ other: Pinned) async -> Int {
-        let before = loop.turnCount
+        let before = loop.passCount
         for number in 0..<10 { _ = await other.append(number) }
-        return loop.turnCount - before
+        return loop.passCount - before
     }
 }

@@ -115,7 +115,7 @@ import Testing
             loop.add(mailbox.source)
             mailbox.put(1)
             #expect(loop.run(for: .milliseconds(5)) == .timedOut)
-            #expect(loop.turnCount <= 2)  // a third would be the wake-up's
+            #expect(loop.passCount <= 2)  // a third would be the wake-up's
         }
     }
 

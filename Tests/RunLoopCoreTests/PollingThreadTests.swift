@@ -61,7 +61,7 @@ private final class PollingThread: Sendable {
     func resident() throws {
         let (thread, done) = (try ResidentThread(name: "resident"), Counter("tasks"))
         while !thread.loop.isWaiting { sched_yield() }
-        let before = thread.loop.turnCount
+        let before = thread.loop.passCount
         for number in 1...Self.taskCount {
             for _ in 0..<Self.looksBetween { usleep(1000) }  // the time in which the other thread polls
             #expect(thread.loop.isWaiting)
@@ -69,7 +69,7 @@ private final class PollingThread: Sendable {
             done.waitUntilCount(number)
             while !thread.loop.isWaiting { sched_yield() }
         }
-        #expect(thread.loop.turnCount - before == Self.taskCount)
+        #expect(thread.loop.passCount - before == Self.taskCount)
         thread.stop()
         thread.join()
     }

@@ -204,7 +204,7 @@ import Testing
             loop.add(source)
             #expect(loop.run(for: .milliseconds(20)) == .timedOut)
             #expect(nested.value >= 1)
-            #expect(loop.turnCount < 20 && loop.kernelWaitCount < 20)
+            #expect(loop.passCount < 20 && loop.kernelWaitCount < 20)
         }
     }
 

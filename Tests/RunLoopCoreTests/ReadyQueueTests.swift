@@ -8,68 +8,68 @@ import Testing
 /// A ready list with the registrations that it writes to.
 private struct SeatedList {
     var list = ReadyQueue()
-    var seats = RegistrationTable()
+    var registrations = RegistrationTable()
     let sources = (0..<4).map { _ in RunLoopSource(readiness: { false }, perform: {}) }
     let numbers: [RegistrationIndex]
 
     /// Registers all sources.
     init() {
-        var seats = RegistrationTable()
-        numbers = sources.map { seats.take(for: $0, in: 0) }
+        var registrations = RegistrationTable()
+        numbers = sources.map { registrations.allocate(for: $0, in: 0) }
         for (key, number) in numbers.enumerated() {
-            seats.setWatch(RegistrationWatch(key: UInt64(key + 1), descriptor: 0), of: number)
+            registrations.setWatch(RegistrationWatch(key: UInt64(key + 1), descriptor: 0), of: number)
         }
-        self.seats = seats
+        self.registrations = registrations
     }
 
     mutating func insert(_ source: Int, order: Int) {
-        list.insert(numbers[source], order: order, &seats)
+        list.insert(numbers[source], order: order, &registrations)
     }
 
     mutating func insert(_ source: Int, order: Int, report: Int) {
-        list.insert(numbers[source], order: order, report: report, &seats)
+        list.insert(numbers[source], order: order, report: report, &registrations)
     }
 
-    mutating func takeFirst() -> ReadyQueue.Candidate? {
-        list.takeFirst(&seats)
+    mutating func dequeueFirst() -> ReadyQueue.Candidate? {
+        list.dequeueFirst(&registrations)
     }
 
-    mutating func putBack(_ candidate: ReadyQueue.Candidate) {
-        list.putBack(candidate, &seats)
+    mutating func reinsert(_ candidate: ReadyQueue.Candidate) {
+        list.reinsert(candidate, &registrations)
     }
 
-    mutating func takeForPerform(_ source: Int) -> Bool {
-        list.takeForPerform(numbers[source], &seats)
+    mutating func dequeueForPerform(_ source: Int) -> Bool {
+        list.dequeueForPerform(numbers[source], &registrations)
     }
 
     /// A source leaves the mode, and comes back as a new one.
     mutating func renew(_ source: Int) {
-        list.remove(numbers[source], &seats)
-        seats.giveUp(numbers[source])
-        let number = seats.take(for: sources[source], in: 0)
+        list.remove(numbers[source], &registrations)
+        registrations.deallocate(numbers[source])
+        let number = registrations.allocate(for: sources[source], in: 0)
         #expect(number == numbers[source])
-        seats.setWatch(RegistrationWatch(key: 9, descriptor: 0), of: number)
+        registrations.setWatch(RegistrationWatch(key: 9, descriptor: 0), of: number)
     }
 
     /// Performs the first source that is ready.
     mutating func perform() -> Int? {
-        guard let candidate = takeFirst() else { return nil }
-        putBack(candidate)
-        let wasThere = list.takeForPerform(candidate.seat, &seats)
+        guard let candidate = dequeueFirst() else { return nil }
+        reinsert(candidate)
+        let wasThere = list.dequeueForPerform(candidate.registration, &registrations)
         #expect(wasThere)
         return index(of: candidate)
     }
 
     /// Performs the first source that is ready, which counts as performed while it is checked.
     mutating func performPresumed() -> Int? {
-        guard var candidate = takeFirst() else { return nil }
-        list.presume(&candidate, &seats)
-        if !candidate.isPresumed { list.takeForPerform(candidate, &seats) }
+        guard var candidate = dequeueFirst() else { return nil }
+        list.presume(&candidate, &registrations)
+        if !candidate.isPresumed { list.dequeueForPerform(candidate, &registrations) }
         return index(of: candidate)
     }
 
     func index(of candidate: ReadyQueue.Candidate) -> Int? {
-        numbers.firstIndex(of: candidate.seat)
+        numbers.firstIndex(of: candidate.registration)
     }
 }
 
@@ -115,16 +115,16 @@ private struct SeatedList {
 
     @Test("what comes next is known as long as all are in the order in which they came")
     func upcoming() {
-        var seats = RegistrationTable()
+        var registrations = RegistrationTable()
         let numbers = (0..<6).map { _ in
-            seats.take(for: RunLoopSource(readiness: { false }, perform: {}), in: 0)
+            registrations.allocate(for: RunLoopSource(readiness: { false }, perform: {}), in: 0)
         }
-        var heap = PlacedHeap<RegistrationIndex, Int>()
-        for (key, number) in numbers.dropLast().enumerated() { heap.add(number, key, &seats) }
+        var heap = AddressableHeap<RegistrationIndex, Int>()
+        for (key, number) in numbers.dropLast().enumerated() { heap.add(number, key, &registrations) }
         #expect((0..<6).map { heap.upcoming($0) } == numbers[0..<5].map(Optional.some) + [nil])
-        _ = heap.removeFirst(&seats)
+        _ = heap.removeFirst(&registrations)
         #expect((0..<5).map { heap.upcoming($0) } == numbers[1..<5].map(Optional.some) + [nil])
-        heap.add(numbers[5], 2, &seats)
+        heap.add(numbers[5], 2, &registrations)
         #expect((0..<6).allSatisfy { heap.upcoming($0) == nil })
     }
 
@@ -132,12 +132,12 @@ private struct SeatedList {
     func rungMeanwhile() throws {
         var list = SeatedList()
         list.insert(0, order: 0, report: 3)
-        let found = list.takeFirst()
+        let found = list.dequeueFirst()
         let candidate = try #require(found)
         list.insert(0, order: 0)
-        list.list.takeForPerform(candidate, &list.seats)
+        list.list.dequeueForPerform(candidate, &list.registrations)
         #expect(list.list.isEmpty)
-        let report = list.takeFirst()?.watch?.report
+        let report = list.dequeueFirst()?.watch?.report
         #expect(report == nil)
     }
 
@@ -156,15 +156,15 @@ private struct SeatedList {
     func retracted() throws {
         var list = SeatedList()
         for source in 0..<3 { list.insert(source, order: source) }
-        let found = list.takeFirst()
+        let found = list.dequeueFirst()
         var candidate = try #require(found)
-        list.list.presume(&candidate, &list.seats)
+        list.list.presume(&candidate, &list.registrations)
         #expect(candidate.isPresumed)
         list.insert(0, order: 0, report: 5)
-        list.list.retract(&candidate, &list.seats)
+        list.list.retract(&candidate, &list.registrations)
         #expect(!candidate.isPresumed)
-        let again = list.takeFirst()
-        #expect(again?.seat == list.numbers[0] && again?.watch?.report == 5)
+        let again = list.dequeueFirst()
+        #expect(again?.registration == list.numbers[0] && again?.watch?.report == 5)
         // The same when it is signalled later.
         list.insert(0, order: 0)
         #expect((0..<4).map { _ in list.perform() } == [0, 1, 2, nil])
@@ -178,9 +178,9 @@ private struct SeatedList {
         #expect(list.perform() == 0)
         list.insert(0, order: 0)
         #expect(list.perform() == 1)
-        let found = list.takeFirst()
+        let found = list.dequeueFirst()
         var candidate = try #require(found)
-        list.list.presume(&candidate, &list.seats)
+        list.list.presume(&candidate, &list.registrations)
         #expect(!candidate.isPresumed && list.index(of: candidate) == 0)
     }
 
@@ -188,18 +188,18 @@ private struct SeatedList {
     func reports() {
         var list = SeatedList()
         list.insert(0, order: 0, report: 7)
-        let candidate = list.takeFirst()
+        let candidate = list.dequeueFirst()
         #expect(candidate?.watch?.report == 7)
         #expect(list.list.isEmpty)
-        if let candidate { list.putBack(candidate) }
-        let taken = [list.takeForPerform(0), list.takeForPerform(0)]
+        if let candidate { list.reinsert(candidate) }
+        let taken = [list.dequeueForPerform(0), list.dequeueForPerform(0)]
         #expect(taken == [true, false])
         list.insert(0, order: 0)
-        let second = list.takeFirst()
+        let second = list.dequeueFirst()
         #expect(second != nil && second?.watch?.report == nil)
         list.insert(1, order: 0, report: 1)
         list.renew(1)
-        #expect(list.list.isEmpty && list.seats.watch(of: list.numbers[1])?.report == nil)
+        #expect(list.list.isEmpty && list.registrations.watch(of: list.numbers[1])?.report == nil)
     }
 
     @Test("each source has its own report, the last one, whichever are consumed first")
@@ -207,16 +207,16 @@ private struct SeatedList {
         var list = SeatedList()
         for source in 0..<4 { list.insert(source, order: -source, report: source) }
         list.insert(2, order: 0, report: 12)
-        #expect(list.takeFirst()?.watch?.report == 3)
+        #expect(list.dequeueFirst()?.watch?.report == 3)
         list.renew(0)
         list.insert(0, order: 1)
         // One that comes after the first has gone.
         list.insert(3, order: 0, report: 23)
         list.insert(1, order: 0, report: 21)
         var reports: [Int: Int] = [:]
-        while let candidate = list.takeFirst() { reports[list.index(of: candidate) ?? -1] = candidate.watch?.report }
+        while let candidate = list.dequeueFirst() { reports[list.index(of: candidate) ?? -1] = candidate.watch?.report }
         #expect(reports == [1: 21, 2: 12, 3: 23])
         for source in 0..<4 { list.insert(source, order: 0) }
-        while let candidate = list.takeFirst() { #expect(candidate.watch?.report == nil) }
+        while let candidate = list.dequeueFirst() { #expect(candidate.watch?.report == nil) }
     }
 }

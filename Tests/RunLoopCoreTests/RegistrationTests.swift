@@ -14,75 +14,80 @@ import Testing
 
     @Test("a source has a registration in each mode that it is in, and each is found from any of them")
     func severalModes() {
-        var seats = RegistrationTable()
+        var registrations = RegistrationTable()
         let (source, other) = (makeSource(), makeSource())
         let numbers = (0..<5).map { mode in
-            _ = seats.take(for: other, in: mode)
-            return seats.take(for: source, in: mode)
+            _ = registrations.allocate(for: other, in: mode)
+            return registrations.allocate(for: source, in: mode)
         }
-        #expect(seats.modes(of: source.id).sorted() == Array(0..<5))
+        #expect(registrations.modes(of: source.id).sorted() == Array(0..<5))
         for (mode, number) in numbers.enumerated() {
-            #expect(seats.seat(of: source.id, in: mode) == number)
-            #expect(seats.seat(of: source, near: number) == number)
-            #expect(seats.seat(of: source, in: mode, near: number) == number)
+            #expect(registrations.registration(of: source.id, in: mode) == number)
+            #expect(registrations.registration(of: source, near: number) == number)
+            #expect(registrations.registration(of: source, in: mode, near: number) == number)
             // A hint that is another source's, of another mode, or of no source.
             for hint in [number - 1, numbers[(mode + 1) % 5], 1000] {
-                #expect(seats.seat(of: source, in: mode, near: hint) == number)
+                #expect(registrations.registration(of: source, in: mode, near: hint) == number)
             }
         }
-        for mode in [0, 3, 4] { seats.giveUp(numbers[mode]) }
-        #expect(seats.modes(of: source.id).sorted() == [1, 2])
-        #expect(seats.seat(of: source.id, in: 3) == nil)
-        let left = seats.seat(of: source, near: numbers[3])
+        for mode in [0, 3, 4] { registrations.deallocate(numbers[mode]) }
+        #expect(registrations.modes(of: source.id).sorted() == [1, 2])
+        #expect(registrations.registration(of: source.id, in: 3) == nil)
+        let left = registrations.registration(of: source, near: numbers[3])
         #expect(left == numbers[1] || left == numbers[2])
-        for mode in [1, 2] { seats.giveUp(numbers[mode]) }
-        #expect(seats.seat(of: source, near: numbers[1]) == nil && seats.modes(of: source.id) == [])
-        #expect(seats.modes(of: other.id).sorted() == Array(0..<5))
+        for mode in [1, 2] { registrations.deallocate(numbers[mode]) }
+        #expect(
+            registrations.registration(of: source, near: numbers[1]) == nil && registrations.modes(of: source.id) == [])
+        #expect(registrations.modes(of: other.id).sorted() == Array(0..<5))
     }
 
     @Test("a free registration is given to the next source, as if it were new")
     func reuse() {
-        var seats = RegistrationTable()
+        var registrations = RegistrationTable()
         let (first, second, third) = (makeSource(), makeSource(), makeSource())
-        let number = seats.take(for: first, in: 0)
-        _ = seats.take(for: second, in: 0)
-        seats.list[number].lastRound = 7
-        seats.setWatch(RegistrationWatch(key: 1, descriptor: 5, report: 3), of: number)
-        seats.giveUp(number)
-        #expect(seats.take(for: third, in: 1) == number)
-        #expect(seats.list[number].lastRound == 0 && !seats.list[number].isListed)
-        #expect(seats.watch(of: number) == nil)
-        #expect(seats.seat(of: third, near: number) == number && seats.seat(of: first, near: number) == nil)
-        seats.setWatch(RegistrationWatch(key: 2, descriptor: 6), of: number)
-        #expect(seats.watch(of: number)?.key == 2 && seats.watch(of: number)?.report == nil)
+        let number = registrations.allocate(for: first, in: 0)
+        _ = registrations.allocate(for: second, in: 0)
+        registrations.list[number].lastRound = 7
+        registrations.setWatch(RegistrationWatch(key: 1, descriptor: 5, report: 3), of: number)
+        registrations.deallocate(number)
+        #expect(registrations.allocate(for: third, in: 1) == number)
+        #expect(registrations.list[number].lastRound == 0 && !registrations.list[number].isListed)
+        #expect(registrations.watch(of: number) == nil)
+        #expect(
+            registrations.registration(of: third, near: number) == number
+                && registrations.registration(of: first, near: number) == nil)
+        registrations.setWatch(RegistrationWatch(key: 2, descriptor: 6), of: number)
+        #expect(registrations.watch(of: number)?.key == 2 && registrations.watch(of: number)?.report == nil)
     }
 
     @Test("many sources that come and go leave no registration, and keep none alive", .seeded)
     func manyComeAndGo() {
         var random = Seed.generator(stream: 1)
-        var seats = RegistrationTable()
+        var registrations = RegistrationTable()
         var model: [(source: RunLoopSource, mode: Int, number: RegistrationIndex)] = []
         for _ in 0..<20_000 {
             if model.isEmpty || model.count < 100 && Bool.random(using: &random) {
                 let old = model.randomElement(using: &random)?.source
                 let source = Bool.random(using: &random) ? makeSource() : old ?? makeSource()
-                let modes = (0..<4).filter { seats.seat(of: source.id, in: $0) == nil }
+                let modes = (0..<4).filter { registrations.registration(of: source.id, in: $0) == nil }
                 guard let mode = modes.randomElement(using: &random) else { continue }
-                let number = seats.take(for: source, in: mode)
-                if mode == 2 { seats.setWatch(RegistrationWatch(key: UInt64(number + 1), descriptor: 0), of: number) }
+                let number = registrations.allocate(for: source, in: mode)
+                if mode == 2 {
+                    registrations.setWatch(RegistrationWatch(key: UInt64(number + 1), descriptor: 0), of: number)
+                }
                 model.append((source, mode, number))
             } else {
-                seats.giveUp(model.remove(at: .random(in: model.indices, using: &random)).number)
+                registrations.deallocate(model.remove(at: .random(in: model.indices, using: &random)).number)
             }
-            #expect(seats.count == model.count && seats.list.count <= 100)
+            #expect(registrations.count == model.count && registrations.list.count <= 100)
             guard let some = model.randomElement(using: &random) else { continue }
-            #expect(seats.seat(of: some.source.id, in: some.mode) == some.number)
-            #expect(seats.watch(of: some.number)?.key == (some.mode == 2 ? UInt64(some.number + 1) : nil))
+            #expect(registrations.registration(of: some.source.id, in: some.mode) == some.number)
+            #expect(registrations.watch(of: some.number)?.key == (some.mode == 2 ? UInt64(some.number + 1) : nil))
         }
-        for some in model { seats.giveUp(some.number) }
-        #expect(seats.count == 0 && seats.list.isEmpty)
+        for some in model { registrations.deallocate(some.number) }
+        #expect(registrations.count == 0 && registrations.list.isEmpty)
         var last = makeSource()
-        seats.giveUp(seats.take(for: last, in: 0))
+        registrations.deallocate(registrations.allocate(for: last, in: 0))
         let isAlone = isKnownUniquelyReferenced(&last)
         #expect(isAlone)
     }
@@ -98,21 +103,21 @@ import Testing
             loop.add(first.source)
             loop.add(third.source)
             loop.run(for: .zero)
-            let old = first.source.state.withLock { $0.seat }
+            let old = first.source.state.withLock { $0.registration }
             loop.remove(first.source)
             loop.add(second.source)
-            #expect(second.source.state.withLock { $0.seat } == old)
+            #expect(second.source.state.withLock { $0.registration } == old)
             loop.run(for: .zero)
             // The signal read the source's slot earlier, and arrives only now.
             for mailbox in boxes { mailbox.putSilently(1) }
-            loop.noteRing(of: first.source, near: old)
+            loop.noteReadiness(of: first.source, near: old)
             loop.run(for: .zero)
             #expect(performed.value == [])
             loop.add(first.source)
             loop.run(for: .zero)
             #expect(performed.value == [0])
             first.putSilently(2)
-            loop.noteRing(of: first.source, near: old)
+            loop.noteReadiness(of: first.source, near: old)
             loop.run(for: .zero)
             #expect(performed.value == [0, 0])
             for mailbox in boxes { mailbox.source.invalidate() }
@@ -212,8 +217,8 @@ import Testing
                 loop.run(for: .zero)
                 for source in sources.shuffled() { source.invalidate() }
             }
-            #expect(loop.state.withLock { $0.seats.count } == 1)
-            #expect(loop.state.withLock { $0.seats.list.count } <= 101)
+            #expect(loop.state.withLock { $0.registrations.count } == 1)
+            #expect(loop.state.withLock { $0.registrations.list.count } <= 101)
             last.invalidate()
         }
     }

@@ -57,7 +57,7 @@ import Testing
     @Test("S10: a pass that performs a descriptor's source, for each kind of sleep", arguments: Sleep.onDescriptors)
     func descriptorTurn(sleep: Sleep) async throws {
         let trace = Recorder<String>()
-        try await onLoop(sleepingOn: sleep, isRung: false) { loop in
+        try await onLoop(sleepingOn: sleep, isNotified: false) { loop in
             loop.record(trace)
             let pipe = try TestPipe()
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { trace.append("source1") })
@@ -167,7 +167,7 @@ import Testing
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
             for _ in 0..<100 { loop.add(RunLoopSource(readiness: { false }) {}) }
             #expect(loop.run(for: .milliseconds(300)) == .timedOut)
-            #expect(loop.turnCount == 1)
+            #expect(loop.passCount == 1)
             #expect(loop.kernelWaitCount == 1)
         }
     }

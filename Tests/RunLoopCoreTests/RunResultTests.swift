@@ -32,7 +32,7 @@ import Testing
     func unconditionallyFinished() async throws {
         try await onLoop { loop in
             #expect(loop.run() == .finished)
-            #expect(loop.turnCount == 0)
+            #expect(loop.passCount == 0)
         }
     }
 
@@ -135,7 +135,7 @@ import Testing
             for item in 1...3 { mailbox.put(item) }
             #expect(limit.run(loop, for: Self.long) == .stopped)
             #expect(handled.value == 3)
-            #expect(loop.turnCount == 3)
+            #expect(loop.passCount == 3)
         }
     }
 

@@ -21,9 +21,9 @@ enum Sleep: CaseIterable, Sendable {
 /// Runs a closure on a thread of its own, with that thread's loop, which sleeps on `sleep`: for descriptors it gets a
 /// source in the mode whose descriptor is never ready. A mode that loses the source still sleeps on descriptors.
 ///
-/// When another thread is to end a sleep (`isRung`), checks that one did, in that way; otherwise that none did.
+/// When another thread is to end a sleep (`isNotified`), checks that one did, in that way; otherwise that none did.
 func onLoop(
-    sleepingOn sleep: Sleep, in mode: RunLoopMode = .default, leavesSource: Bool = true, isRung: Bool = true,
+    sleepingOn sleep: Sleep, in mode: RunLoopMode = .default, leavesSource: Bool = true, isNotified: Bool = true,
     sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (ThreadRunLoop) throws -> Void
 ) async throws {
     try await onLoop(sourceLocation: sourceLocation) { loop in
@@ -45,8 +45,8 @@ func onLoop(
         // descriptor after a wake-up.
         #expect((calls[.eventfd] != nil) == (sleep != .word), sourceLocation: sourceLocation)
         #expect((calls[.pipe] != nil) == (sleep == .pipe), sourceLocation: sourceLocation)
-        #expect((calls[.futex] != nil) == (sleep == .word && isRung), sourceLocation: sourceLocation)
-        if sleep != .word { #expect((calls[.read] != nil) == isRung, sourceLocation: sourceLocation) }
+        #expect((calls[.futex] != nil) == (sleep == .word && isNotified), sourceLocation: sourceLocation)
+        if sleep != .word { #expect((calls[.read] != nil) == isNotified, sourceLocation: sourceLocation) }
         #else
         try run()
         #endif

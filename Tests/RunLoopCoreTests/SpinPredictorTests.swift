@@ -65,14 +65,14 @@ import Testing
     @Test("a spin first yields after as long as a round trip between two processors takes")
     func firstYield() {
         #expect(predictor(yielding: []).firstYield(at: Self.now) == Self.gap)
-        #expect(predictor(yielding: [.none, .vain]).firstYield(at: Self.now) == Self.gap)
+        #expect(predictor(yielding: [.none, .wasted]).firstYield(at: Self.now) == Self.gap)
     }
 
     @Test("an answer during a yield came from this processor: the next spin yields at once, until that finds nothing")
     func yieldAtOnce() {
         #expect(predictor(yielding: [.paid]).firstYield(at: Self.now) == .zero)
         #expect(predictor(yielding: [.paid, .none]).firstYield(at: Self.now) == .zero)
-        #expect(predictor(yielding: [.paid, .vain]).firstYield(at: Self.now) == Self.gap)
+        #expect(predictor(yielding: [.paid, .wasted]).firstYield(at: Self.now) == Self.gap)
     }
 
     @Test("after a yield that another thread made long there is none for 256 times as long")
@@ -86,7 +86,7 @@ import Testing
     @Test("a yield that took longer than an answer is lost, also when something had come meanwhile")
     func lostYield() {
         #expect(SpinPredictor.Yield(lasting: .microseconds(100), hasPaid: true) == .paid)
-        #expect(SpinPredictor.Yield(lasting: .microseconds(100), hasPaid: false) == .vain)
+        #expect(SpinPredictor.Yield(lasting: .microseconds(100), hasPaid: false) == .wasted)
         #expect(SpinPredictor.Yield(lasting: .microseconds(101), hasPaid: true) == .lost(.microseconds(101)))
     }
 }

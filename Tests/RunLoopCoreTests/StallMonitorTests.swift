@@ -99,11 +99,11 @@ private final class Reports: Sendable {
                     loop.perform { performed.increment() }
                     performed.waitUntilCount(number)
                 }
-                #expect(patient.watch.lookCount <= 1, "100 sleeps, at most one look: the threshold is an hour")
+                #expect(patient.watch.checkCount <= 1, "100 sleeps, at most one look: the threshold is an hour")
                 while !quick.watch.isIdle || !loop.isWaiting { yieldThread() }
-                let count = quick.watch.lookCount
+                let count = quick.watch.checkCount
                 ThreadEvent().wait(until: .after(.milliseconds(200)))
-                #expect(quick.watch.lookCount == count)
+                #expect(quick.watch.checkCount == count)
                 loop.stop()
             }
             loop.runGuarded()

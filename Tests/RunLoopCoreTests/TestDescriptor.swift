@@ -48,7 +48,7 @@ struct TestDescriptor: Sendable {
             self.init(end, end)
         case .eventfd:
             let eventfd = try Eventfd()
-            self.init(raw: eventfd.bell.raw, put: { eventfd.bell.ring() }, take: { eventfd.bell.silence() })
+            self.init(raw: eventfd.bell.raw, put: { eventfd.bell.signal() }, take: { eventfd.bell.clear() })
         case .socketPair:
             var ends: [CInt] = [-1, -1]
             guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw SystemError(errno) }

@@ -20,7 +20,7 @@ import Testing
             for timer in timers.reversed() { loop.add(timer) }
             #expect(loop.nextTimerFireDate() == now.advanced(by: .seconds(-9)))
             #expect(loop.runGuarded() == .finished)
-            #expect(loop.turnCount == 1)
+            #expect(loop.passCount == 1)
             #expect(timers.map(\.isValid) == [false, false, false, false, false])
         }
         #expect(trace.elements == [4, 3, 1, 2, 0])
@@ -120,7 +120,7 @@ import Testing
                 })
             loop.add(second)
             #expect(loop.runGuarded() == .finished)
-            #expect(loop.turnCount == 1)
+            #expect(loop.passCount == 1)
         }
         #expect(trace.elements == ["first", "second"])
     }
@@ -190,7 +190,7 @@ import Testing
             // even sleep.
             asleep.open()
             if try remover.join() < date {
-                #expect(loop.turnCount == 1)
+                #expect(loop.passCount == 1)
                 #expect(fired.value == 0)
             }
         }

@@ -15,7 +15,7 @@ import Testing
 
     @Test("a loop that spins is woken without a sleep", arguments: Sleep.allCases)
     func spinning(insteadOf sleep: Sleep) async throws {
-        try await onLoop(sleepingOn: sleep, isRung: false) { loop in
+        try await onLoop(sleepingOn: sleep, isNotified: false) { loop in
             loop.waitStrategy = .spinning(for: Self.long)
             let waiting = Gate("a wait")
             loop.add(idleSource())
@@ -123,9 +123,9 @@ import Testing
             } by: {
                 #expect(loop.run(for: .milliseconds(50)) == .timedOut)
             }
-            let (turns, waits, counts) = (loop.turnCount, loop.kernelWaitCount, loop.waitCounts)
+            let (turns, waits, counts) = (loop.passCount, loop.kernelWaitCount, loop.waitCounts)
             #expect(loop.run(for: .seconds(5)) == .timedOut)
-            #expect(loop.turnCount == turns + 1)
+            #expect(loop.passCount == turns + 1)
             #expect(loop.kernelWaitCount <= waits + 1)
             #expect(loop.waitCounts.sleeps == counts.sleeps + 1)
             let spins = { (counts: WaitCounts) in counts.spinsThatPaid + counts.spinsThatDidNot }

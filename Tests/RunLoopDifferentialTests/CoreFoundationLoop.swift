@@ -31,10 +31,10 @@ final class CoreFoundationLoop: LoopUnderTest {
             }
         }
 
-        func ring() {
+        func signal() {
             switch doorbell {
             case .none: break
-            case .some(let bell): bell.ring()
+            case .some(let bell): bell.signal()
             }
         }
 
@@ -186,7 +186,7 @@ final class CoreFoundationLoop: LoopUnderTest {
     }
 
     func write(_ item: String) {
-        infos[item]?.ring()
+        infos[item]?.signal()
     }
 
     func setDate(_ item: String, _ date: FireDate) {

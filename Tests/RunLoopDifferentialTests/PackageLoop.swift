@@ -44,7 +44,7 @@ final class PackageLoop: LoopUnderTest {
             let doorbell = try Doorbell()
             doorbells[name] = doorbell
             sources[name] = RunLoopSource(descriptor: doorbell.bell.raw, order: item.order) {
-                doorbell.bell.silence()
+                doorbell.bell.clear()
                 stage.value.callout(name)
             }
         case .timer(let date, let repeats):
@@ -112,7 +112,7 @@ final class PackageLoop: LoopUnderTest {
     }
 
     func write(_ item: String) {
-        doorbells[item]?.bell.ring()
+        doorbells[item]?.bell.signal()
     }
 
     func setDate(_ item: String, _ date: FireDate) {

@@ -76,7 +76,7 @@ import Testing
             let idle = ClosureSource()
             idle.add(to: CFRunLoopGetCurrent())
             let port = Shared(value: ClosureSource(port: bell.raw) { CFRunLoopStop(CFRunLoopGetCurrent()) })
-            bell.ring()
+            bell.signal()
             let result = try Self.sleepInCoreFoundation { port.value.add(to: $0) }
             #expect(result == .stopped)
             port.value.invalidate()
@@ -87,7 +87,7 @@ import Testing
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
             let port = RunLoopSource(descriptor: bell.raw) { ThreadRunLoop.current.stop() }
-            bell.ring()
+            bell.signal()
             let result = try Self.sleepInPackage { $0.add(port) }
             #expect(result == .stopped)
             port.invalidate()

@@ -102,7 +102,7 @@ import Testing
             let sources = ["first", "second"].map { name in ClosureSource(port: bell.raw) { performs.append(name) } }
             for source in sources { source.add(to: CFRunLoopGetCurrent()) }
             for _ in 0..<3 {
-                bell.ring()
+                bell.signal()
                 runCoreFoundation(returns: true)
             }
             for source in sources { source.invalidate() }
@@ -114,7 +114,7 @@ import Testing
                 RunLoopSource(descriptor: bell.raw) { performs.append(name) }
             }
             for source in sources { ThreadRunLoop.current.add(source) }
-            bell.ring()
+            bell.signal()
             for _ in 0..<2 { ThreadRunLoop.current.run(for: .zero, returnAfterSourceHandled: true) }
             for source in sources { source.invalidate() }
         }
@@ -144,7 +144,7 @@ import Testing
             let bell = try Bell()
             let source = ClosureSource(port: bell.raw) { performs.append("cf") }
             for mode in [Mode.alpha, .beta] { source.add(to: CFRunLoopGetCurrent(), mode) }
-            bell.ring()
+            bell.signal()
             for mode in [Mode.alpha, .beta] { runCoreFoundation(mode) }
             source.invalidate()
         }
@@ -153,7 +153,7 @@ import Testing
             let bell = try Bell()
             let source = RunLoopSource(descriptor: bell.raw) { performs.append("package") }
             for mode in ["alpha", "beta"] as [RunLoopMode] { ThreadRunLoop.current.add(source, to: mode) }
-            bell.ring()
+            bell.signal()
             for mode in ["alpha", "beta"] as [RunLoopMode] { ThreadRunLoop.current.run(mode: mode, for: .zero) }
             source.invalidate()
         }
@@ -169,7 +169,7 @@ private final class Bell: Sendable {
 
     var raw: CInt { bell.raw }
 
-    func ring() { bell.ring() }
+    func signal() { bell.signal() }
 }
 
 /// An epoll set with a pipe in it.

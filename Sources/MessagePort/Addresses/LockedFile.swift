@@ -61,10 +61,10 @@ package struct LockedFile: ~Copyable, Sendable {
     ///   file.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, no regular file, or another user's;
     ///   `descriptorLimit`; `systemCallFailed` for the rest.
-    package static func take(
+    package static func acquire(
         _ name: String, in directory: TrustedDirectory, within patience: Duration = FileLock.limit
     ) throws(PortError) -> Attempt {
-        try take(name, in: directory, within: patience) { (_) throws(PortError) in }
+        try acquire(name, in: directory, within: patience) { (_) throws(PortError) in }
     }
 
     /// The same, with a step before the file is locked.
@@ -76,10 +76,10 @@ package struct LockedFile: ~Copyable, Sendable {
     ///     when the process is killed, Linux closes that first, and drops the lock after it.
     /// - Returns: as ``take(_:in:)``.
     /// - Throws: as ``take(_:in:)``; what `prepare` throws.
-    package static func take(
+    package static func acquire(
         _ name: String, in directory: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
     ) throws(PortError) -> Attempt {
-        try take(name, in: directory, within: FileLock.limit) { (file) throws(PortError) in
+        try acquire(name, in: directory, within: FileLock.limit) { (file) throws(PortError) in
             guard try !isLocked(file, name, in: directory) else { return }
             do throws(PortError) {
                 try prepare()
@@ -90,7 +90,7 @@ package struct LockedFile: ~Copyable, Sendable {
         }
     }
 
-    private static func take(
+    private static func acquire(
         _ name: String, in directory: TrustedDirectory, within patience: Duration,
         opened: (borrowing FileDescriptor) throws(PortError) -> Void
     ) throws(PortError) -> Attempt {
@@ -124,7 +124,7 @@ package struct LockedFile: ~Copyable, Sendable {
     /// - Returns: whether it was removed.
     package static func removeLeftover(_ name: String, in directory: TrustedDirectory, deniedTo denied: uid_t?) -> Bool
     {
-        guard directory.sharing.isShared, directory.keepers.isKept(by: sysUserID()) else { return false }
+        guard directory.sharing.isShared, directory.keepers.isAdministered(by: sysUserID()) else { return false }
         func isHeld(_ name: String) -> Bool {
             if let denied, ((try? sysStatus(name, in: directory.raw)) ?? nil)?.owner == denied { return false }
             return (try? isLocked(name, in: directory)) != false
@@ -136,7 +136,7 @@ package struct LockedFile: ~Copyable, Sendable {
         do throws(SystemError) {
             try sysMove(name, to: aside, in: directory.raw)
             if isHeld(aside) {
-                try putBack(aside, at: name, in: directory)
+                try restore(aside, at: name, in: directory)
                 return false
             }
             try sysUnlink(aside, in: directory.raw)
@@ -289,7 +289,7 @@ extension LockedFile {
         if try isCurrent(file, aside, in: directory) {
             try sysUnlink(aside, in: directory.raw)
         } else {
-            try putBack(aside, at: name, in: directory)
+            try restore(aside, at: name, in: directory)
         }
     }
 
@@ -301,7 +301,7 @@ extension LockedFile {
 
     /// Moves a file that was moved aside back to its name. When there is another one by now, that one has the name, and
     /// the moved one is removed.
-    static func putBack(_ aside: String, at name: String, in directory: TrustedDirectory) throws(SystemError) {
+    static func restore(_ aside: String, at name: String, in directory: TrustedDirectory) throws(SystemError) {
         do throws(SystemError) {
             try sysRename(aside, to: name, in: directory.raw)
         } catch {

@@ -87,7 +87,7 @@ package final class PortDirectory: Sendable {
     /// The path of this user's directory, as the environment and the program have it now.
     package static var userPath: String {
         userPath(
-            said: sysEnvironment(variable), domain: domain.withLock { $0 },
+            configured: sysEnvironment(variable), domain: domain.withLock { $0 },
             runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"),
             serviceDirectories: sysEnvironment("RUNTIME_DIRECTORY"), temporaryDirectory: sysEnvironment("TMPDIR"),
             user: sysUserID())
@@ -168,12 +168,12 @@ extension PortDirectory {
     /// which a colon separates; else `swift-ports-` and the user's id in the temporary directory. A relative path in
     /// the environment is ignored.
     package static func userPath(
-        said: String?, domain: String? = nil, runtimeDirectory: String?, serviceDirectories: String? = nil,
+        configured: String?, domain: String? = nil, runtimeDirectory: String?, serviceDirectories: String? = nil,
         temporaryDirectory: String?,
         user: uid_t
     ) -> String {
         func absolute(_ path: String?) -> String? { path?.utf8.first == UInt8(ascii: "/") ? path : nil }
-        if let said = absolute(said) ?? domain { return said }
+        if let configured = absolute(configured) ?? domain { return configured }
         let first = serviceDirectories?.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).first
         for directory in [runtimeDirectory, first.map { String(decoding: $0, as: UTF8.self) }] {
             if let directory = absolute(directory) { return directory + "/swift-ports" }
@@ -243,7 +243,7 @@ extension PortDirectory {
         else { return false }
         // A supervisor's socket is made for another user, by root.
         let isDeclared = last.utf8.elementsEqual(declaredName.utf8)
-        if isDeclared, directory.sharing.isKept(by: user) { return true }
+        if isDeclared, directory.sharing.isAdministered(by: user) { return true }
         guard let maker = directory.maker(of: name, in: last) else { return false }
         return maker == user
     }
@@ -287,7 +287,7 @@ package enum DirectorySharing: Hashable, Sendable {
     package var isShared: Bool { self != .none }
 
     /// Whether a user controls the whole directory: its owner and root do.
-    package func isKept(by user: uid_t) -> Bool {
+    package func isAdministered(by user: uid_t) -> Bool {
         guard case .group(let owner, _, _) = self else { return sysIsOwnUser(user) }
         return user == owner || user == 0
     }
@@ -299,7 +299,7 @@ extension FileStatus {
     func sharingRefusal(in parent: DirectorySharing = .none) -> PortError.StaticReason? {
         guard isDirectory else { return directoryRefusal ?? .notDirectory }
         if !sysStandsForOneUser(owner) { return .unknownOwner }
-        if parent.isShared, !parent.isKept(by: owner) { return .memberOwner }
+        if parent.isShared, !parent.isAdministered(by: owner) { return .memberOwner }
         if permissions & 0o007 != 0 { return .openToOthers }
         if DirectorySharing.modes.contains(permissions) { return nil }
         if permissions & 0o1020 == 0o020 { return .notSticky }

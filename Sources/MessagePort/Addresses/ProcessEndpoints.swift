@@ -30,7 +30,7 @@ package final class ProcessEndpoints: Sendable {
         var taken: LockedFile?
         // Only a sweeper that found the new file before it was locked can hold the lock: then choose another id.
         for _ in 0..<16 {
-            if case .locked(let mine) = try LockedFile.take(EndpointFileName.lock(of: id), in: sockets) {
+            if case .locked(let mine) = try LockedFile.acquire(EndpointFileName.lock(of: id), in: sockets) {
                 taken = consume mine
                 break
             }
@@ -93,7 +93,7 @@ extension ProcessEndpoints {
         _ name: String, in directory: TrustedDirectory, called path: String
     ) throws(PortError) -> FileDescriptor? {
         do throws(SystemError) {
-            let file = try sysOpen(name, in: directory.raw, .place)
+            let file = try sysOpen(name, in: directory.raw, .location)
             if try sysStatus(file.raw).isSocket { return file }
             return nil
         } catch {
@@ -219,7 +219,7 @@ extension ProcessEndpoints {
         if isOthers(hadLock ? lockName : names.first ?? lockName) { return 0 }
         // The lock is held while the files are removed, so a process that is just making its id is not mistaken for a
         // dead one.
-        guard let attempt = try? LockedFile.take(lockName, in: sockets, within: .zero) else { return 0 }
+        guard let attempt = try? LockedFile.acquire(lockName, in: sockets, within: .zero) else { return 0 }
         guard case .locked(let lock) = attempt else { return 0 }
         var removed = 0
         for name in names {

@@ -77,7 +77,7 @@ package final class TrustedDirectory: Sendable {
     /// - Throws: as ``open(path:makes:)`` does.
     package func subdirectory(_ name: String, makes: Bool = true) throws(PortError) -> TrustedDirectory {
         let path = path + "/" + name
-        let mayMake = makes && (!sharing.isShared || sharing.isKept(by: sysUserID()))
+        let mayMake = makes && (!sharing.isShared || sharing.isAdministered(by: sysUserID()))
         do throws(PortError) {
             return try Self.open(name, in: self, path: path, makes: mayMake, mayBeShared: sharing.isShared)
         } catch {
@@ -115,11 +115,13 @@ package final class TrustedDirectory: Sendable {
         let path = pathBeside(name)
         let reason: PortError.StaticReason
         do throws(SystemError) {
-            guard let there = try sysStatus("../" + name, in: raw), keepers.isKept(by: there.owner) else { return nil }
+            guard let there = try sysStatus("../" + name, in: raw), keepers.isAdministered(by: there.owner) else {
+                return nil
+            }
             guard there.isRegular else { throw SystemError(EINVAL) }
             let file = try sysOpen("../" + name, in: raw, .reading)
             let status = try sysStatus(file.raw)
-            if status.isRegular, keepers.isKept(by: status.owner), status.permissions & 0o022 == 0 {
+            if status.isRegular, keepers.isAdministered(by: status.owner), status.permissions & 0o022 == 0 {
                 let contents = try sysReadAll(file.raw, limit: limit + 1)
                 if contents.count <= limit { return contents }
                 reason = .tooLong

@@ -77,7 +77,7 @@ struct IncomingChannel: ~Copyable, Sendable {
                     guard let header = PacketHeader(words) else { return .malformed }
                     if landed > 0 {
                         if header.kind == .continuation { return .piece(header, landed, []) }
-                        payload = assembly.takeBack(landed)
+                        payload = assembly.removeWritten(landed)
                     }
                     return .packet(header, payload, [])
                 case .mark(let count):
@@ -124,7 +124,7 @@ struct IncomingChannel: ~Copyable, Sendable {
             switch outcome {
             case .packet(_, let descriptors):
                 // Descriptors that came with it go as all that come from a peer.
-                guard descriptors.isEmpty, head.flatMap(PacketHeader.init)?.isBell == true else { return .malformed }
+                guard descriptors.isEmpty, head.flatMap(PacketHeader.init)?.isWakeUp == true else { return .malformed }
             case .descriptorsLost, .truncated: return .malformed
             // Reported once, when the peer has gone with something unread; the wake-up is still there.
             case .reset: return .again
@@ -146,13 +146,13 @@ struct IncomingChannel: ~Copyable, Sendable {
         _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
     ) -> Received? {
         if path.promisedCount > 0 { return nextOfSocket(socket, for: observer) }
-        let seen: PeekOutcome
+        let peeked: PeekOutcome
         do throws(SystemError) {
-            seen = try sysPeekPacket(socket.rawValue)
+            peeked = try sysPeekPacket(socket.rawValue)
         } catch {
             return .failed(error)
         }
-        switch seen {
+        switch peeked {
         case .wouldBlock: return .nothing
         case .reset: return .again
         case .peerClosed:
@@ -164,10 +164,10 @@ struct IncomingChannel: ~Copyable, Sendable {
             return .ended
         case .packet(let first):
             switch PacketHeader.kind(ofPacketWith: first) {
-            case .bell:
+            case .wakeUp:
                 path.hasSpentWakeUp = true
                 return nil
-            case .lane:
+            case .pathChange:
                 if path.isOnRing { return .malformed }
                 observer.peerDidOpenRing()
                 path.isOnRing = true
@@ -210,7 +210,7 @@ struct IncomingChannel: ~Copyable, Sendable {
                 path.didReadSocket()
                 return .piece(header, count, descriptors)
             }
-            return sort(head, assembly.takeBack(count), descriptors)
+            return sort(head, assembly.removeWritten(count), descriptors)
         }
     }
 
@@ -236,8 +236,8 @@ struct IncomingChannel: ~Copyable, Sendable {
         switch header.kind {
         case .ring, .ringAnswer: return .rings(header, payload, descriptors)
         // One that was sent before the ring was left.
-        case .bell where path.promisedCount > 0:
-            return header.isBell && payload.isEmpty && descriptors?.isEmpty == true ? .again : .malformed
+        case .wakeUp where path.promisedCount > 0:
+            return header.isWakeUp && payload.isEmpty && descriptors?.isEmpty == true ? .again : .malformed
         default:
             path.didReadSocket()
             return .packet(header, payload, descriptors)

@@ -49,7 +49,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
         var patience: MonotonicInstant?
         while true {
             if !isOpen() { throw .peerClosed }
-            var step = path.withLock { $0.place(packet) }
+            var step = path.withLock { $0.route(packet) }
             if case .full = step {
                 let end = patience ?? .after(isPortsEnd ? Tuning.replierPatience : Tuning.senderPatience)
                 patience = end
@@ -64,7 +64,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
                 path.withLock { $0.didKeepPromise() }
                 return true
             case .announce:
-                guard try offerToSocket(OutgoingPacket(header: PacketHeader(kind: .lane))) else { return false }
+                guard try offerToSocket(OutgoingPacket(header: PacketHeader(kind: .pathChange))) else { return false }
                 path.withLock { $0.didAnnounce() }
             case .written(let notice):
                 try follow(notice)
@@ -107,11 +107,11 @@ struct OutgoingChannel: ~Copyable, Sendable {
     func follow(_ notice: OutgoingPath.Notice) throws(SendFailure) {
         switch notice {
         case .none: break
-        case .bell(let wasAwake):
-            if wasAwake { letReaderWake() }
+        case .wakeUp(let wasAwake):
+            if wasAwake { waitForReaderToWake() }
             try wakeReader()
         case .wake: try wakeReader()
-        case .look: try checkReaderLives()
+        case .checkLiveness: try checkReaderLives()
         case .closing: try awaitEndOfRing()
         }
     }
@@ -125,23 +125,23 @@ struct OutgoingChannel: ~Copyable, Sendable {
                 if isRead { return }
                 throw .peerClosed
             }
-            let seen = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
-            if .now > deadline || !seen.isDisjoint(with: .hangUpOrError) { throw .peerClosed }
+            let events = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
+            if .now > deadline || !events.isDisjoint(with: .hangUpOrError) { throw .peerClosed }
             sysYield()
         }
     }
 
     /// Wakes a reader that sleeps: something is in the ring.
     private func wakeReader() throws(SendFailure) {
-        switch path.withLock({ $0.takeSleep() }) {
+        switch path.withLock({ $0.beginWakeUp() }) {
         case .none: break
-        case .bell: try sendWakeUp()
+        case .wakeUp: try sendWakeUp()
         case .wake(let waker):
             if !waker.wake() {
                 path.withLock { $0.didFailToWake() }
                 return try sendWakeUp()
             }
-            if path.withLock({ $0.isLookDue }) { try checkReaderLives() }
+            if path.withLock({ $0.isLivenessCheckDue }) { try checkReaderLives() }
         }
     }
 
@@ -167,7 +167,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
 
     /// A reader is asleep, to its peer, while it handles what it has read. Of two that answer each other, the reader mostly polls
     /// again before a wake-up, three system calls, would have reached it.
-    private func letReaderWake() {
+    private func waitForReaderToWake() {
         guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return }
         let end = MonotonicInstant.after(Tuning.timeBeforeWakeUp)
         repeat {
@@ -198,17 +198,17 @@ struct OutgoingChannel: ~Copyable, Sendable {
 
     /// - Returns: that it was sent also when the socket is full: it is readable then.
     private func trySendWakeUp() throws(SystemError) -> SendOutcome {
-        let outcome = try sysSendPacket(descriptor.rawValue, head: PacketHeader(kind: .bell).words)
+        let outcome = try sysSendPacket(descriptor.rawValue, head: PacketHeader(kind: .wakeUp).words)
         guard case .wouldBlock = outcome else { return outcome }
         return try sysPoll(descriptor.rawValue, .writable, until: .distantPast).contains(.writable) ? outcome : .sent
     }
 
     /// For a while nothing has gone to the peer by the socket: it is awake or parked, as it says. Checks that it has not ended.
     private func checkReaderLives() throws(SendFailure) {
-        path.withLock { $0.didLook() }
+        path.withLock { $0.didCheckLiveness() }
         // That nothing more comes from it may be of our own doing: this end's port has gone.
-        let seen = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
-        if !seen.isDisjoint(with: [.hangUp, .error]) { try checkReaderDidClose() }
+        let events = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
+        if !events.isDisjoint(with: [.hangUp, .error]) { try checkReaderDidClose() }
     }
 
     /// A packet was written, and the peer is gone. If it has closed the ring, it did so after the packet: it drops the packet as it

@@ -34,23 +34,23 @@ struct OutgoingPath: Sendable {
     /// What is to be done when a packet is in the ring.
     enum Notice: Sendable {
         case none
-        /// The reader sleeps: unless it wakes by itself, `takeSleep` says that it is to be rung. One that was awake until now
+        /// The reader sleeps: unless it wakes by itself, `beginWakeUp` says that it is to be rung. One that was awake until now
         /// may be about to look.
-        case bell(wasAwake: Bool)
-        /// The reader is parked: `takeSleep` says whether it still is.
+        case wakeUp(wasAwake: Bool)
+        /// The reader is parked: `beginWakeUp` says whether it still is.
         case wake
         /// The reader is awake, as it says: it is time to see whether it lives.
-        case look
+        case checkLiveness
         /// The reader is closing the ring: `isLastRead` says soon whether it takes the packet.
         case closing
     }
 
     /// How a reader is told that something is in the ring.
-    enum Telling: Sendable {
+    enum WakeMethod: Sendable {
         /// It knows.
         case none
         /// By a packet over the socket.
-        case bell
+        case wakeUp
         /// By its wake channel.
         case wake(WakeSender)
     }
@@ -78,10 +78,10 @@ struct OutgoingPath: Sendable {
     static let earningCount = 64
     static let earningTime = Duration.milliseconds(250)
     /// So many packets without descriptors, after one with descriptors, until the ring is used again.
-    private static let quietCount = 8
+    private static let packetsUntilRing = 8
     /// After so many packets in a row for which the reader had to be woken, the socket is quicker: it carries a packet
     /// where the ring sends a bell.
-    static let bellLimit = 16
+    static let wakeUpLimit = 16
     /// So many packets take the socket then, until it is seen whether the reader still sleeps. It is told how many: it
     /// need not look at a packet before it takes it.
     static let sleepyCount = 128
@@ -97,10 +97,10 @@ struct OutgoingPath: Sendable {
     /// How many packets take the socket because the reader was told so.
     private var promisedCount = 0
     /// How many packets in a row have needed a bell.
-    private var bellCount = 0
+    private var wakeUpCount = 0
     private var sentCount = 0
     private var countStart = MonotonicInstant.distantPast
-    private var lastLook = MonotonicInstant.distantPast
+    private var lastLivenessCheck = MonotonicInstant.distantPast
 
     init(use: RingUse) {
         self.use = use
@@ -145,7 +145,7 @@ struct OutgoingPath: Sendable {
     /// The peer has answered.
     ///
     /// - Returns: what was offered; nil when there was no offer.
-    mutating func takeOffered() -> RingEnd? {
+    mutating func endOffer() -> RingEnd? {
         guard case .offered(let end) = phase else { return nil }
         phase = .refused
         return end
@@ -167,7 +167,7 @@ struct OutgoingPath: Sendable {
     mutating func didAnnounce() { isOnRing = true }
 
     /// The reader was found alive.
-    mutating func didLook() { lastLook = .coarse }
+    mutating func didCheckLiveness() { lastLivenessCheck = .coarse }
 
     /// Whether the peer takes nothing more from the ring.
     var isClosed: Bool { writer?.ring.isClosed ?? false }
@@ -176,12 +176,12 @@ struct OutgoingPath: Sendable {
     var isRead: Bool { mutating get { writer?.isEmpty() == true } }
 
     /// Finds the way for a packet, and writes it into the ring if that is it.
-    mutating func place(_ packet: OutgoingPacket) -> Step {
+    mutating func route(_ packet: OutgoingPacket) -> Step {
         guard case .open = phase else {
             sentCount += 1
             return .socket
         }
-        if !packet.descriptors.isEmpty { socketCount = Self.quietCount }
+        if !packet.descriptors.isEmpty { socketCount = Self.packetsUntilRing }
         if promisedCount > 0 { return .promised }
         if !packet.descriptors.isEmpty { return leaveRing() }
         guard isOnRing else {
@@ -192,7 +192,7 @@ struct OutgoingPath: Sendable {
             guard let isEmpty = writer?.isEmpty() else { return .broken }
             return isEmpty ? .announce : .socket
         }
-        if bellCount == Self.bellLimit {
+        if wakeUpCount == Self.wakeUpLimit {
             return leaveRing(promising: Self.sleepyCount)
         }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
@@ -210,9 +210,9 @@ struct OutgoingPath: Sendable {
     ///   - head: the head of its packet.
     ///   - lead: the head of its record.
     ///   - bytes: its bytes.
-    /// - Returns: what is to be done then; nil when it is not in the ring, and `place` says what to do.
+    /// - Returns: what is to be done then; nil when it is not in the ring, and `route` says what to do.
     mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
-        guard isOnRing, bellCount < Self.bellLimit else { return nil }
+        guard isOnRing, wakeUpCount < Self.wakeUpLimit else { return nil }
         switch writer?.write(head, lead: lead, bytes) {
         case .written(let state): return didWrite(state)
         case .closing: return .closing
@@ -228,12 +228,12 @@ struct OutgoingPath: Sendable {
 
     private mutating func didWrite(_ state: SharedRing.ReaderState) -> Notice {
         switch state {
-        case .asleep: return .bell(wasAwake: bellCount == 0)
+        case .asleep: return .wakeUp(wasAwake: wakeUpCount == 0)
         case .parked: return .wake
         case .awake: break
         }
-        bellCount = 0
-        return isLookDue ? .look : .none
+        wakeUpCount = 0
+        return isLivenessCheckDue ? .checkLiveness : .none
     }
 
     /// Whether the reader waits for a bell.
@@ -242,23 +242,23 @@ struct OutgoingPath: Sendable {
     /// Has the reader count as awake.
     ///
     /// - Returns: how it is to be told; not at all when it has woken by itself.
-    mutating func takeSleep() -> Telling {
-        switch writer?.takeSleep() {
+    mutating func beginWakeUp() -> WakeMethod {
+        switch writer?.beginWakeUp() {
         case .awake, nil:
-            bellCount = 0
+            wakeUpCount = 0
             return .none
         case .parked:
             guard let waker else { break }
-            bellCount = 0
+            wakeUpCount = 0
             return .wake(waker)
         case .asleep: break
         }
-        bellCount += 1
-        return .bell
+        wakeUpCount += 1
+        return .wakeUp
     }
 
     /// Whether it is time to see whether the reader lives.
-    var isLookDue: Bool { lastLook != .coarse }
+    var isLivenessCheckDue: Bool { lastLivenessCheck != .coarse }
 
     /// A packet has taken the socket, as promised.
     mutating func didKeepPromise() { promisedCount -= 1 }
@@ -277,7 +277,7 @@ struct OutgoingPath: Sendable {
         case .full, .broken, nil: return .broken
         case .closed, .closing: return .closed
         }
-        (isOnRing, promisedCount, bellCount) = (false, count, 0)
+        (isOnRing, promisedCount, wakeUpCount) = (false, count, 0)
         return count > 0 ? .promised : .socket
     }
 }
@@ -295,7 +295,7 @@ final class RingEnd: Sendable {
     }
 
     deinit {
-        DescriptorBudget.wakeChannels.give(Self.channelCount)
+        DescriptorBudget.wakeChannels.release(Self.channelCount)
     }
 
     /// Makes an end.
@@ -303,13 +303,13 @@ final class RingEnd: Sendable {
     /// - Returns: the end, and what the peer is to get: the memory's file, and the other end of the channel.
     /// - Throws: EMFILE, also where the process has enough channels; why there is no memory.
     static func make() throws(SystemError) -> (end: RingEnd, descriptors: [SharedDescriptor]) {
-        guard DescriptorBudget.wakeChannels.take(channelCount) else { throw SystemError(EMFILE) }
+        guard DescriptorBudget.wakeChannels.reserve(channelCount) else { throw SystemError(EMFILE) }
         do throws(SystemError) {
             let (memory, file) = try SharedMemory.make(size: SharedRing.memorySize)
             let (channel, sending) = try WakeChannel.make()
             return (RingEnd(memory, channel), [file, sending])
         } catch {
-            DescriptorBudget.wakeChannels.give(channelCount)
+            DescriptorBudget.wakeChannels.release(channelCount)
             throw error
         }
     }

@@ -32,11 +32,11 @@ package final class DeadPort: PortEndpoint {
 
     package func address() -> PortAddress { path }
     package func watchDeath(_ watcher: DeathWatcher) -> Withdrawal {
-        watcher.tell()
+        watcher.notify()
         return {}
     }
 
-    package func watchRoom(_ notice: LoopNotification<SendPossibility>) { notice.tell(.deadName) }
+    package func watchRoom(_ notice: LoopNotification<SendPossibility>) { notice.notify(.deadName) }
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
 }

@@ -17,13 +17,13 @@ protocol MessageSink: AnyObject, Sendable {
     // MARK: Who receives
 
     /// How many packets may be read for one message.
-    var lookBudget: ReceiveBudget { get }
+    var receiveBudget: ReceiveBudget { get }
     /// The source that is all that listens to the port, if there is one.
     var onlySource: RunLoopSource? { get }
     /// Whether somebody has received other than by the port's sources.
     var isReceivedElsewhere: Bool { get }
-    func beginAttendance(inTurn turn: UInt64)
-    func giveUpAttendance()
+    func beginExclusiveReceive(inGeneration generation: UInt64)
+    func cancelExclusiveReceive()
 
     // MARK: Messages
 
@@ -32,7 +32,7 @@ protocol MessageSink: AnyObject, Sendable {
     /// Queues a message that answers nothing; false, and the message stays, when the port has ended.
     func admitFromSocket(_ message: inout MachMessage?, _ hasRoom: inout Bool) -> Bool
     /// Whether several messages may be queued at once.
-    var takesBursts: Bool { get }
+    var acceptsBatches: Bool { get }
     func reserveRoom(atMost most: Int) -> Int
     func fillReserved(by messages: inout MessageBuffer, byteCount: Int) -> Bool
     /// A message was larger than the port takes, and is counted as dropped.
@@ -42,9 +42,9 @@ protocol MessageSink: AnyObject, Sendable {
 
     func willAccept()
     func didAccept()
-    func clientMayCome()
-    func clientDidNotCome()
-    func clientDidGo()
+    func clientDidConnect()
+    func clientDidNotConnect()
+    func clientDidDisconnect()
     /// Adds a connection over which somebody watches the port's messages.
     ///
     /// - Returns: whether it may watch.

@@ -74,14 +74,14 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// lock of `state`.
     let polledPeriod = Atomic<UInt64>(0)
     /// The port is gone, and nothing more comes from the peer: what is unread is the last.
-    let isDeaf = Atomic<Bool>(false)
+    let hasPortEnded = Atomic<Bool>(false)
 
     // MARK: Reading
 
     /// Receives what has arrived. Never waits.
     ///
     /// - Parameters:
-    ///   - core: the port that takes messages which answer nothing; while its queue is full, packets stay where they are and their
+    ///   - sink: the port that takes messages which answer nothing; while its queue is full, packets stay where they are and their
     ///     sender waits.
     ///   - limit: the most packets.
     ///   - endsPolling: the loop that polls the ring stops that when it has read a message to its end.
@@ -89,12 +89,12 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///   - connection: this receiver's.
     /// - Returns: how many packets it read; whether there may be more; and whether it ended within a message.
     func receive(
-        into core: (any MessageSink)?, limit: Int, endsPolling: Bool, isReported: Bool,
+        into sink: (any MessageSink)?, limit: Int, endsPolling: Bool, isReported: Bool,
         from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
         let (result, isWithinMessage, mustUpdate, isBlocked) = state.withLock { state in
             let depth = isReported ? PollDepth.reported : .quick
-            let result = receive(into: core, &state, limit: limit, depth: depth, from: connection)
+            let result = receive(into: sink, &state, limit: limit, depth: depth, from: connection)
             let isWithinMessage = state.channel.assembly.isBegun
             if endsPolling, !connection.isInherited, !isWithinMessage, !result.hasMore {
                 _ = state.channel.path.endPolling()
@@ -102,23 +102,23 @@ struct PacketReceiver: ~Copyable, Sendable {
             return (result, isWithinMessage, noteUnsignalledData(state.channel.path, at: connection), state.isBlocked)
         }
         // What a loop that polls cannot read now is reported otherwise.
-        if isBlocked { connection.endKeeping() }
+        if isBlocked { connection.endPollingWhileHandling() }
         if mustUpdate { connection.updateInterest() }
         connection.flush()  // a peer that sends has perhaps read, and made room
-        dropUnreadIfDeaf(from: connection)
+        dropUnreadIfPortEnded(from: connection)
         return (result.count, result.hasMore, isWithinMessage)
     }
 
     /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message that
     /// nothing takes makes us answer that it is dropped.
     func receiveUnlessReceiving(from connection: SocketConnection) {
-        let core = connection.port?.object
+        let sink = connection.port?.object
         let mustUpdate = state.withLockIfAvailable { state in
-            _ = receive(into: core, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
+            _ = receive(into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
             return noteUnsignalledData(state.channel.path, at: connection)
         }
         if mustUpdate == true { connection.updateInterest() }
-        dropUnreadIfDeaf(from: connection)
+        dropUnreadIfPortEnded(from: connection)
     }
 
     /// Notes whether something may be in the ring for which no wake-up is pending.
@@ -130,8 +130,8 @@ struct PacketReceiver: ~Copyable, Sendable {
     }
 
     /// The port may have ended while its connection was being read, and have found the lock taken.
-    func dropUnreadIfDeaf(from connection: SocketConnection) {
-        if isDeaf.load(ordering: .sequentiallyConsistent) { dropUnread(from: connection) }
+    func dropUnreadIfPortEnded(from connection: SocketConnection) {
+        if hasPortEnded.load(ordering: .sequentiallyConsistent) { dropUnread(from: connection) }
     }
 
     /// Receives what the peer sent to a port that is gone, and drops it: senders that wait for room, or for a reply, learn of it.
@@ -147,14 +147,14 @@ struct PacketReceiver: ~Copyable, Sendable {
     }
 
     /// - Parameters:
-    ///   - core: as above.
+    ///   - sink: as above.
     ///   - state: what is retained from one packet to the next.
     ///   - limit: the most packets.
     ///   - depth: how thoroughly to search.
     ///   - connection: this receiver's.
     /// - Returns: as above.
     private func receive(
-        into core: (any MessageSink)?, _ state: inout ReceiveState, limit: Int, depth: PollDepth,
+        into sink: (any MessageSink)?, _ state: inout ReceiveState, limit: Int, depth: PollDepth,
         from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool) {
         if connection.isInherited { return (0, false) }
@@ -162,11 +162,11 @@ struct PacketReceiver: ~Copyable, Sendable {
         state.mayReadOn = false
         var (count, isFirst) = (0, true)
         while count < limit {
-            state.isBlocked = connection.isAwaitingRoom || mustWaitUntilClosed(core, connection)
+            state.isBlocked = connection.isAwaitingRoom || mustWaitUntilClosed(sink, connection)
             if state.isBlocked { return (count, false) }
             // A batch asks by itself whether there is room; but not again and again when there is hardly any.
-            if isFirst || state.mayReadOn, let core,
-                let batch = receiveBatch(&state, core, limit: limit - count, from: connection)
+            if isFirst || state.mayReadOn, let sink,
+                let batch = receiveBatch(&state, sink, limit: limit - count, from: connection)
             {
                 isFirst = false
                 count += batch
@@ -178,46 +178,46 @@ struct PacketReceiver: ~Copyable, Sendable {
             }
             isFirst = false
             state.isBlocked =
-                !state.mayReadOn && core.map { mustWait(for: $0, state.channel.assembly, connection) } == true
+                !state.mayReadOn && sink.map { mustWait(for: $0, state.channel.assembly, connection) } == true
             if state.isBlocked { return (count, false) }
             state.mayReadOn = false
             count += 1
-            guard receivePacket(&state, core, depth: depth, from: connection) else { return (count, false) }
+            guard receivePacket(&state, sink, depth: depth, from: connection) else { return (count, false) }
         }
         return (limit, true)
     }
 
     /// Whether nothing more is read until descriptors are closed: at the right's end, and for a port that is gone, whose packets are in
     /// no account.
-    private func mustWaitUntilClosed(_ core: (any MessageSink)?, _ connection: SocketConnection) -> Bool {
-        connection.port == nil ? connection.holdBackUntilClosed() : core == nil && closingCount.isAtLimit
+    private func mustWaitUntilClosed(_ sink: (any MessageSink)?, _ connection: SocketConnection) -> Bool {
+        connection.port == nil ? connection.holdBackUntilClosed() : sink == nil && closingCount.isAtLimit
     }
 
     /// Whether nothing more is read for a port now.
     private func mustWait(
-        for core: any MessageSink, _ assembly: borrowing PacketAssembly, _ connection: SocketConnection
+        for sink: any MessageSink, _ assembly: borrowing PacketAssembly, _ connection: SocketConnection
     ) -> Bool {
         // A message that was begun is finished. Asked before there is room, so that a process that has more than its share does not
         // stand in line for it.
-        let isOver = !assembly.isBegun && connection.ledger(of: core)?.isOver(connection.owner) == true
-        if isOver, core.sockets?.holdBack(connection) == true { return true }
+        let isOver = !assembly.isBegun && connection.ledger(of: sink)?.isOver(connection.owner) == true
+        if isOver, sink.sockets?.holdBack(connection) == true { return true }
         // Of a message that was begun all but the last piece is read: that waits for a slot of the queue.
-        return assembly.mayNeedPlace && !core.hasRoomForSockets()
+        return assembly.mayNeedSlot && !sink.hasRoomForSockets()
     }
 
     /// Receives one packet.
     ///
     /// - Returns: whether to go on.
     private func receivePacket(
-        _ state: inout ReceiveState, _ core: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
+        _ state: inout ReceiveState, _ sink: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
     ) -> Bool {
         if connection.isClosed { return false }
         switch state.channel.next(from: connection.descriptor, depth: depth, for: connection) {
         case .packet(let header, let payload, let descriptors):
-            return handle(header, payload, descriptors, &state, core, from: connection)
+            return handle(header, payload, descriptors, &state, sink, from: connection)
         case .piece(let header, let count, let descriptors):
             let event = state.channel.assembly.didLand(count, header, descriptors: descriptors)
-            return handle(event, mustAsk: true, &state, core, from: connection)
+            return handle(event, mustAsk: true, &state, sink, from: connection)
         case .rings(let header, let payload, let descriptors):
             return header.kind == .ring
                 ? RingNegotiation.accept(offer: header, payload, descriptors, &state.channel.path, over: connection)
@@ -241,38 +241,38 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - state: what is retained from one packet to the next.
-    ///   - core: the port.
+    ///   - sink: the port.
     ///   - limit: the most messages.
     ///   - connection: this receiver's.
     /// - Returns: how many there were: none when there is no room, or no more may be read from the process; nil when the next packet is
     ///   another, or on the socket.
     private func receiveBatch(
-        _ state: inout ReceiveState, _ core: any MessageSink, limit: Int, from connection: SocketConnection
+        _ state: inout ReceiveState, _ sink: any MessageSink, limit: Int, from connection: SocketConnection
     ) -> Int? {
-        guard connection.port != nil, core.takesBursts, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
+        guard connection.port != nil, sink.acceptsBatches, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
             !connection.isClosed,
-            let ledger = connection.ledger(of: core)
+            let ledger = connection.ledger(of: sink)
         else { return nil }
         let most = min(limit, state.batch.most)
-        state.channel.path.reader?.seePlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
+        state.channel.path.reader?.peekPlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
         if state.batch.packets.isEmpty { return nil }
         var isOver = false
         var cost = ledger.charge(connection.owner, forFirstOf: state.batch.packets, &isOver)
         if cost.messages == 0 { return 0 }
-        let slots = core.reserveRoom(atMost: cost.messages)
+        let slots = sink.reserveRoom(atMost: cost.messages)
         state.batch.didReserve(slots, of: cost.messages)
         if slots < cost.messages {
             var rest = ResourceUsage()
             for packet in state.batch.packets[slots..<cost.messages] { rest += packet.cost }
-            ledger.giveBack(rest, by: connection.owner)
+            ledger.refund(rest, by: connection.owner)
             cost -= rest
         }
         if slots == 0 { return 0 }
         state.channel.path.didReadRing()
-        noteSender(of: core, &state, connection)
+        noteSender(of: sink, &state, connection)
         let byteCount = readBatch(
             &state, PeerCharge(ledger, connection.owner, cost), count: slots, from: connection.peer)
-        let hasRoom = core.fillReserved(by: &state.batch.messages, byteCount: byteCount)
+        let hasRoom = sink.fillReserved(by: &state.batch.messages, byteCount: byteCount)
         if !state.batch.messages.isEmpty { state.batch.messages = MessageBuffer() }  // the port is dead
         state.mayReadOn = hasRoom && !isOver
         return slots
@@ -284,22 +284,22 @@ struct PacketReceiver: ~Copyable, Sendable {
     private func readBatch(
         _ state: inout ReceiveState, _ charge: consuming PeerCharge, count: Int, from peer: PeerIdentity
     ) -> Int {
-        let envelope = MessageEnvelope(ofBurst: count, from: peer, charge)
+        let envelope = MessageEnvelope(ofBatch: count, from: peer, charge)
         var byteCount = 0
         for index in 0..<count {
             let packet = state.batch.packets[index]
-            let bytes = state.channel.path.reader?.takeBody(behind: packet) ?? []
-            state.batch.messages.append(MachMessage(ofBurst: envelope, id: packet.messageID, bytes: bytes))
+            let bytes = state.channel.path.reader?.consumeBody(behind: packet) ?? []
+            state.batch.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, bytes: bytes))
             byteCount += packet.byteCount
         }
         return byteCount
     }
 
     /// The peer sends messages to the port: it is one of its senders.
-    private func noteSender(of core: any MessageSink, _ state: inout ReceiveState, _ connection: SocketConnection) {
+    private func noteSender(of sink: any MessageSink, _ state: inout ReceiveState, _ connection: SocketConnection) {
         if state.hasNotedSender { return }
         state.hasNotedSender = true
-        if connection.state.withLock({ $0.noteMessages() }) { core.clientMayCome() }
+        if connection.state.withLock({ $0.noteMessages() }) { sink.clientDidConnect() }
     }
 
     // MARK: Packets
@@ -307,7 +307,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Handles a packet, wherever it came from. A payload that nothing else retains keeps its memory.
     private func handle(
         _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?,
-        _ state: inout ReceiveState, _ core: (any MessageSink)?, from connection: SocketConnection
+        _ state: inout ReceiveState, _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {
         // What was never asked cannot be answered. The field is zero in packets that answer nothing.
         if header.answers > 0, header.kind.mayAnswer,
@@ -322,33 +322,34 @@ struct PacketReceiver: ~Copyable, Sendable {
             let (isAwaited, isBreach, hasOnlyWatched) = connection.state.withLock { state in
                 // One token cannot stand for two requests.
                 (
-                    state.requests.isAwaited(header.answers), state.requests.isOwed(header.asks), state.noteMessages()
+                    state.requests.isAwaited(header.answers), state.requests.isUnanswered(header.asks),
+                    state.noteMessages()
                 )
             }
             if isBreach { return connection.refuse(.malformedPacket) }
-            if hasOnlyWatched { core?.clientMayCome() }
+            if hasOnlyWatched { sink?.clientDidConnect() }
             isWanted = header.answers == 0 || isAwaited
             // What a port that has ended left unread is in no account.
-            if isWanted, core != nil, let ledger = connection.ledger(of: core) {
+            if isWanted, sink != nil, let ledger = connection.ledger(of: sink) {
                 (limit, mustAsk) = ledger.charge(
                     connection.owner, for: header, descriptors: descriptors?.count ?? 0, &state.charge)
             }
         }
-        let event = state.channel.assembly.take(
+        let event = state.channel.assembly.accept(
             header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted)
-        return handle(event, mustAsk: mustAsk, &state, core, from: connection)
+        return handle(event, mustAsk: mustAsk, &state, sink, from: connection)
     }
 
     /// - Parameters:
     ///   - event: what a packet amounts to.
     ///   - mustAsk: whether it has to be asked before the next packet whether its process may send more.
     ///   - state: what is retained from one packet to the next.
-    ///   - core: the port.
+    ///   - sink: the port.
     ///   - connection: this receiver's.
     /// - Returns: whether to go on.
     private func handle(
         _ event: consuming PacketAssembly.Event, mustAsk: Bool, _ state: inout ReceiveState,
-        _ core: (any MessageSink)?, from connection: SocketConnection
+        _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {
         defer { state.didHandlePacket() }
         switch consume event {
@@ -356,21 +357,21 @@ struct PacketReceiver: ~Copyable, Sendable {
         case .message(let encoded, let asks, let answers):
             var hasRoom = false
             defer { state.mayReadOn = hasRoom && !mustAsk }
-            return handle(encoded, asks: asks, answers: answers, &state.charge, core, &hasRoom, from: connection)
+            return handle(encoded, asks: asks, answers: answers, &state.charge, sink, &hasRoom, from: connection)
         case .withoutDescriptors(let asks, let answers):
             connection.loseMessage(asks: asks, answers: answers)
             return true
         case .tooLarge(let asks):
             if asks == 0 {
-                core?.didDropTooLarge()
+                sink?.didDropTooLarge()
             } else {
-                connection.willOweReply(to: asks)
+                connection.willReply(to: asks)
                 connection.dropReply(to: asks, because: .messageTooLarge, delivery: .unread)
             }
             return true
         case .unwanted(let asks):
             if asks == 0 { return true }
-            connection.willOweReply(to: asks)
+            connection.willReply(to: asks)
             connection.dropReply(to: asks)
             return true
         case .replyDropped(let token, let reason, let delivery):
@@ -390,11 +391,11 @@ struct PacketReceiver: ~Copyable, Sendable {
             return true
         case .statisticsAsked(let token):
             guard connection.port != nil else { return connection.refuse(.malformedPacket) }
-            if let core { connection.answerQuestion(token, about: core) }
+            if let sink { connection.answerQuestion(token, about: sink) }
             return true
         case .watchAsked(let byteLimit):
             guard connection.port != nil else { return connection.refuse(.malformedPacket) }
-            if let core { connection.beginWatch(of: core, byteLimit: byteLimit) }
+            if let sink { connection.beginWatch(of: sink, byteLimit: byteLimit) }
             return true
         // Questions go over connections of their own.
         case .statistics, .watchAnswered, .shown: return connection.refuse(.malformedPacket)
@@ -407,7 +408,7 @@ struct PacketReceiver: ~Copyable, Sendable {
 
     private func handle(
         _ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ charge: inout PeerCharge?,
-        _ core: (any MessageSink)?, _ hasRoom: inout Bool, from connection: SocketConnection
+        _ sink: (any MessageSink)?, _ hasRoom: inout Bool, from connection: SocketConnection
     ) -> Bool {
         var message = encoded.decoded(resolve: { RightsTable.shared.right(receivedAt: $0) })
         if message == nil { return connection.refuse(.malformedPacket) }
@@ -417,7 +418,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         }
         let target = asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(connection, token: asks))
         message?.envelope.stamp(remoteSender: connection.peer, charge: charge.take(), replyTarget: target)
-        return deliver(&message, answering: answers, core, &hasRoom, from: connection)
+        return deliver(&message, answering: answers, sink, &hasRoom, from: connection)
     }
 
     /// Hands a message to what awaits it, or to the port.
@@ -425,23 +426,23 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// - Parameters:
     ///   - message: the message.
     ///   - token: of the request that it answers; zero for none.
-    ///   - core: the port.
+    ///   - sink: the port.
     ///   - hasRoom: set to whether the port has room for another.
     ///   - connection: this receiver's.
     /// - Returns: whether to go on.
     private func deliver(
-        _ message: inout MachMessage?, answering token: UInt64, _ core: (any MessageSink)?, _ hasRoom: inout Bool,
+        _ message: inout MachMessage?, answering token: UInt64, _ sink: (any MessageSink)?, _ hasRoom: inout Bool,
         from connection: SocketConnection
     ) -> Bool {
         if token != 0 {
             // Nothing awaits it any more: it comes too late.
-            guard let target = connection.takeAwaited(token), target.take() else { return true }
+            guard let target = connection.endAwaited(token), target.take() else { return true }
             message?.envelope.dropCharge()  // it was put together
-            if let message { try? target.handOn(message) }
+            if let message { try? target.forward(message) }
             return true
         }
-        if core?.admitFromSocket(&message, &hasRoom) == true { return true }
+        if sink?.admitFromSocket(&message, &hasRoom) == true { return true }
         message?.replyTarget?.fail(PortError(.peerDied))
-        return core == nil
+        return sink == nil
     }
 }

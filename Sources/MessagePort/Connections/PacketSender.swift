@@ -57,7 +57,7 @@ struct PacketSender: ~Copyable, Sendable {
         let lead = ComponentKind.bytes.head(bytes.count).littleEndian
         var waiting: Transmission?
         do throws(PortError) {
-            if backlog.isQuiet, !connection.isClosed,
+            if backlog.isIdle, !connection.isClosed,
                 let notice = channel.path.withLock({ $0.writePlain(header.words, lead: lead, bytes) })
             {
                 didSend(size)
@@ -101,7 +101,7 @@ struct PacketSender: ~Copyable, Sendable {
         var deadline = deadline
         if !lock.tryLock() {
             let instant = deadline.fix()
-            let isLocked = instant <= .now ? lock.lockUnlessHeldUp() : lock.lock(until: instant)
+            let isLocked = instant <= .now ? lock.lockUnlessHolderBlocks() : lock.lock(until: instant)
             if !isLocked { throw PortError(.sendTimedOut) }
         }
         try finish(&message, until: deadline, over: connection)
@@ -117,8 +117,8 @@ struct PacketSender: ~Copyable, Sendable {
             while try !proceed(&message, over: connection) {
                 let instant = deadline.fix()
                 if instant <= .now { throw PortError(.sendTimedOut) }
-                lock.holdUp()
-                defer { lock.goOn() }
+                lock.holderWillBlock()
+                defer { lock.holderDidContinue() }
                 do throws(SendFailure) {
                     try channel.waitForRoom(until: instant)
                 } catch {
@@ -139,8 +139,8 @@ struct PacketSender: ~Copyable, Sendable {
         defer { unlock(over: connection) }
         do throws(PortError) {
             while try !proceed(&message, over: connection) {
-                lock.holdUp()
-                defer { lock.goOn() }
+                lock.holderWillBlock()
+                defer { lock.holderDidContinue() }
                 try await connection.waitForRoom(wait)
             }
         } catch {
@@ -295,7 +295,7 @@ struct PacketSender: ~Copyable, Sendable {
     ///
     /// - Returns: whether all was sent.
     func sendBacklog(over connection: SocketConnection) throws(PortError) -> Bool {
-        if backlog.isQuiet { return true }
+        if backlog.isIdle { return true }
         if backlog.withLock({ $0.needsAbort }) {
             guard try offer(OutgoingPacket(header: PacketHeader(kind: .abort)), over: connection) else { return false }
             backlog.withLock { $0.needsAbort = false }
@@ -311,7 +311,7 @@ struct PacketSender: ~Copyable, Sendable {
     /// Sends the backlog as far as there is room. Never waits; when another thread is sending, that thread does this afterwards.
     /// A thread that had the lock calls this, for it may have sent the backlog before its own message: the peer is read again then.
     func flush(over connection: SocketConnection) {
-        while !backlog.isQuiet, !connection.isClosed {
+        while !backlog.isIdle, !connection.isClosed {
             let (isEmpty, isPausing) = backlog.withLock { ($0.isEmpty, $0.isPausing) }
             if isEmpty { return isPausing ? resumeReading(over: connection) : () }
             guard lock.tryLock() else { return }
@@ -415,7 +415,7 @@ struct PacketSender: ~Copyable, Sendable {
     }
 
     /// Whether replies wait for room.
-    var isAwaitingRoom: Bool { isPortsEnd && !backlog.isQuiet && backlog.withLock { $0.isPausing } }
+    var isAwaitingRoom: Bool { isPortsEnd && !backlog.isIdle && backlog.withLock { $0.isPausing } }
 }
 
 extension Transmission {

@@ -54,13 +54,13 @@ final class PendingCloses: CloseObserver {
 
     func willClose() {
         count.change(by: 1)
-        ledger?.withLock { $0.take(ResourceUsage(descriptors: 1), by: owner) }
+        ledger?.withLock { $0.charge(ResourceUsage(descriptors: 1), by: owner) }
     }
 
     func didClose() {
         count.change(by: -1)
         guard let ledger else { return count.waitingConnection?.readAgainAfterClosing() ?? () }
-        ledger.giveBack(ResourceUsage(descriptors: 1), by: owner)
+        ledger.refund(ResourceUsage(descriptors: 1), by: owner)
     }
 }
 

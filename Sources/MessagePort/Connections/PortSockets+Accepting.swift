@@ -10,24 +10,24 @@ extension PortSockets {
     private static let acceptBudget = 64
 
     /// Accepts the connections that wait.
-    func acceptAll(for core: any MessageSink) {
+    func acceptAll(for sink: any MessageSink) {
         for _ in 0..<Self.acceptBudget {
-            guard acceptOne(for: core) else { return }
+            guard acceptOne(for: sink) else { return }
         }
     }
 
     /// - Returns: whether there may be more.
-    private func acceptOne(for core: any MessageSink) -> Bool {
+    private func acceptOne(for sink: any MessageSink) -> Bool {
         var client: SocketConnection?
-        let mayGoOn = acceptOne(for: core, &client)
+        let mayHaveMore = acceptOne(for: sink, &client)
         // Most clients send at once: their message comes with this turn.
-        client?.receive(into: core)
-        return mayGoOn
+        client?.receive(into: sink)
+        return mayHaveMore
     }
 
-    private func acceptOne(for core: any MessageSink, _ client: inout SocketConnection?) -> Bool {
-        core.willAccept()
-        defer { core.didAccept() }
+    private func acceptOne(for sink: any MessageSink, _ client: inout SocketConnection?) -> Bool {
+        sink.willAccept()
+        defer { sink.didAccept() }
         do throws(SystemError) {
             guard let accepted = try accept() else { return false }
             let mayStay = DescriptorShares().admits(accepted.raw)
@@ -36,9 +36,9 @@ extension PortSockets {
                 SocketConnection.sendRefusal(.descriptorLimit, to: socket)
                 return true
             }
-            guard let connection = try? SocketConnection(socket, port: core) else { return true }
+            guard let connection = try? SocketConnection(socket, port: sink) else { return true }
             // Who is not admitted may not even begin to talk: asked before the first message is read.
-            guard core.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
+            guard sink.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
                 SocketConnection.sendRefusal(.peerRefused, to: socket)
                 return true
             }
@@ -53,13 +53,13 @@ extension PortSockets {
             guard error.isDescriptorLimit else {
                 // The client waits, and would be reported without end.
                 _ = try? IOThread.loop()
-                deafen()
+                pauseListener()
                 return false
             }
             let isRefused = SpareDescriptor.shared.lend { refuseOne() }
             guard SpareDescriptor.shared.isMissing else { return isRefused }
             // The next that is accepted would keep the number that becomes free when the refused one is closed.
-            deafen()
+            pauseListener()
             return false
         }
     }
@@ -69,21 +69,21 @@ extension PortSockets {
 
     /// Does not look at the listener for a moment, if there is a thread to end that. It is not started for this: a loop
     /// without a descriptor left cannot begin to sleep.
-    private func deafen() {
+    private func pauseListener() {
         guard let loop = IOThread.startedLoop else { return }
-        let isDeafened = state.withLock { state in
-            guard !state.isDeafened, let listener = state.listener?.descriptor.raw else { return false }
-            state.isDeafened = (try? epoll.modify(listener, [], key: Self.listenerKey)) != nil
-            return state.isDeafened
+        let isListenerPaused = state.withLock { state in
+            guard !state.isListenerPaused, let listener = state.listener?.descriptor.raw else { return false }
+            state.isListenerPaused = (try? epoll.modify(listener, [], key: Self.listenerKey)) != nil
+            return state.isListenerPaused
         }
-        guard isDeafened else { return }
-        loop.add(RunLoopTimer(after: Self.timeUntilRetry) { [weak self] _ in self?.listenAgain() })
+        guard isListenerPaused else { return }
+        loop.add(RunLoopTimer(after: Self.timeUntilRetry) { [weak self] _ in self?.resumeListener() })
     }
 
-    private func listenAgain() {
+    private func resumeListener() {
         SpareDescriptor.shared.restore()
         state.withLock { state in
-            state.isDeafened = false
+            state.isListenerPaused = false
             guard let listener = state.listener?.descriptor.raw else { return }
             try? epoll.modify(listener, .readable, key: Self.listenerKey)
         }
@@ -139,13 +139,13 @@ package final class SpareDescriptor: Sendable {
     package var rawValue: CInt? { spare.withLock { $0?.raw } }
 
     /// Makes sure that there is one.
-    package func keep() {
+    package func reserve() {
         spare.withLock { make(&$0) }
     }
 
     /// Makes it again, if it was lost and there is a descriptor for it.
     func restore() {
-        if isMissing { keep() }
+        if isMissing { reserve() }
     }
 
     /// Calls `body` while one more descriptor can be opened.
@@ -174,34 +174,34 @@ package final class SpareDescriptor: Sendable {
 /// that follows a look at that connection which found nothing.
 struct SoleActivePeer: Sendable {
     /// So many looks at it alone follow each other at most.
-    static let looksAlone = 7
+    static let solePollLimit = 7
 
     private var connection: SocketConnection?
     /// Whether the last two looks at all have found it alone.
     private var isProven = false
-    private var looksLeft = 0
+    private var solePollsLeft = 0
 
     /// The connection that the next look is at, alone; nil when it is to be at all.
     mutating func next() -> SocketConnection? {
-        if !isProven || looksLeft == 0 { return nil }
-        looksLeft -= 1
+        if !isProven || solePollsLeft == 0 { return nil }
+        solePollsLeft -= 1
         return connection
     }
 
     /// A look at it alone has found nothing.
-    mutating func wasNotThere() {
+    mutating func didFindNothing() {
         self = SoleActivePeer()
     }
 
     /// A look at all has found one packet of this connection and nothing else; nil: something else.
-    mutating func didLook(found: SocketConnection?) {
+    mutating func didPoll(found: SocketConnection?) {
         isProven = found != nil && found === connection
         connection = found
-        looksLeft = Self.looksAlone
+        solePollsLeft = Self.solePollLimit
     }
 
     /// A connection is listened to no more.
     mutating func forget(_ other: SocketConnection) {
-        if connection === other { wasNotThere() }
+        if connection === other { didFindNothing() }
     }
 }

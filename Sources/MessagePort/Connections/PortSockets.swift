@@ -20,12 +20,12 @@ package final class PortSockets: QuotaObserver {
         var silenced: Set<UInt64> = []
         /// The connections with rings that had something last.
         var busyRings: [SocketConnection] = []
-        var lone = SoleActivePeer()
+        var soleActive = SoleActivePeer()
         /// The number of looks, to begin each with another of the sockets that are ready.
-        var lookCount = 0
+        var pollCount = 0
         var isClosed = false
         /// The listener is not watched for a moment.
-        var isDeafened = false
+        var isListenerPaused = false
     }
 
     static let listenerKey: UInt64 = 0
@@ -57,7 +57,7 @@ package final class PortSockets: QuotaObserver {
     ///
     /// - Returns: its address; the same each time.
     func listen(in directory: PortDirectory) throws(PortError) -> PortAddress {
-        SpareDescriptor.shared.keep()
+        SpareDescriptor.shared.reserve()
         return try listen(on: directory.endpoints().makeListener(backlog: Self.backlog)).address
     }
 
@@ -90,11 +90,11 @@ package final class PortSockets: QuotaObserver {
     ///   - isLimited: whether its process may have too many.
     /// - Throws: `tooManyConnections`, or why the kernel cannot watch it.
     func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
-        let core = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
+        let sink = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
         let result = state.withLock { state -> Result<UInt64?, PortError> in
             if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
             let (key, owner) = (state.lastKey + 1, connection.owner)
-            if core != nil, !accounts.withLock({ $0.connect(key, of: owner, isLimited: isLimited) }) {
+            if sink != nil, !accounts.withLock({ $0.connect(key, of: owner, isLimited: isLimited) }) {
                 return .failure(PortError(.tooManyConnections))
             }
             state.lastKey = key
@@ -104,22 +104,22 @@ package final class PortSockets: QuotaObserver {
         }
         guard let key = try result.get() else { return }
         // Counted first: from the next line on its end may be found.
-        core?.clientMayCome()
-        if core == nil {
+        sink?.clientDidConnect()
+        if sink == nil {
             connection.state.withLock { state in
                 state.listeners.removeAll { $0.object == nil || $0.object === self }
                 state.listeners.append(WeakReference(object: self))
             }
-            connection.endKeepingSoon()
+            connection.endPollingWhileHandlingSoon()
         }
         do throws(SystemError) {
             try state.withLock { (state) throws(SystemError) in
-                let wanted = connection.interest  // one of another port may be paused
-                state.pausedInterests[key] = wanted == .arrival ? nil : wanted
-                try epoll.add(connection.descriptor.rawValue, wanted, key: key)
+                let interest = connection.interest  // one of another port may be paused
+                state.pausedInterests[key] = interest == .arrival ? nil : interest
+                try epoll.add(connection.descriptor.rawValue, interest, key: key)
             }
         } catch {
-            if remove(key) { core?.clientDidNotCome() }
+            if remove(key) { sink?.clientDidNotConnect() }
             throw PortError(error)
         }
     }
@@ -135,31 +135,31 @@ package final class PortSockets: QuotaObserver {
     func updateInterest(in connection: SocketConnection) {
         let isLost = state.withLock { state in
             guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
-            let wanted = connection.interest
-            if wanted == state.pausedInterests[key] ?? .arrival { return false }
+            let interest = connection.interest
+            if interest == state.pausedInterests[key] ?? .arrival { return false }
             if state.silenced.contains(key) {
-                guard wanted.contains(.readable) else { return false }
-                guard (try? epoll.add(connection.descriptor.rawValue, wanted, key: key)) != nil else { return true }
-                state.pausedInterests[key] = wanted == .arrival ? nil : wanted
+                guard interest.contains(.readable) else { return false }
+                guard (try? epoll.add(connection.descriptor.rawValue, interest, key: key)) != nil else { return true }
+                state.pausedInterests[key] = interest == .arrival ? nil : interest
                 state.silenced.remove(key)
                 return false
             }
-            state.pausedInterests[key] = wanted == .arrival ? nil : wanted
-            try? epoll.modify(connection.descriptor.rawValue, wanted, key: key)
+            state.pausedInterests[key] = interest == .arrival ? nil : interest
+            try? epoll.modify(connection.descriptor.rawValue, interest, key: key)
             return false
         }
-        if isLost { bringBackLater() }
+        if isLost { restoreSilencedLater() }
     }
 
     /// The kernel has nothing left to take a connection back into the set with. It is asked again after a while, and whenever
     /// somebody receives.
-    private func bringBackLater() {
+    private func restoreSilencedLater() {
         if lacksConnection.exchange(true, ordering: .sequentiallyConsistent) { return }
         guard let loop = try? IOThread.loop() else { return }
-        loop.add(RunLoopTimer(after: Self.timeUntilRetry) { [weak self] _ in self?.bringBack() })
+        loop.add(RunLoopTimer(after: Self.timeUntilRetry) { [weak self] _ in self?.restoreSilenced() })
     }
 
-    private func bringBack() {
+    private func restoreSilenced() {
         guard lacksConnection.exchange(false, ordering: .sequentiallyConsistent) else { return }
         for member in state.withLock({ state in state.silenced.compactMap { state.members[$0] } }) {
             updateInterest(in: member)
@@ -172,96 +172,102 @@ package final class PortSockets: QuotaObserver {
     /// Receives what has arrived on any of the sockets. Never waits.
     ///
     /// - Parameters:
-    ///   - core: the port.
+    ///   - sink: the port.
     ///   - budget: how many packets may still be read.
-    ///   - turn: the number of the source whose handler takes what comes, at once: one packet will do, and the rest may
+    ///   - generation: the number of the source whose handler takes what comes, at once: one packet will do, and the rest may
     ///     wait for the next look: see `SoleActivePeer`.
     /// - Returns: how many were ready; zero when nothing is left to read.
-    func receive(into core: any MessageSink, _ budget: inout ReceiveBudget, forTurn turn: UInt64? = nil) -> Int {
-        if let turn, receiveFromLone(into: core, turn, &budget) { return 1 }
+    func receive(into sink: any MessageSink, _ budget: inout ReceiveBudget, forGeneration generation: UInt64? = nil)
+        -> Int
+    {
+        if let generation, receiveFromSoleActive(into: sink, generation, &budget) { return 1 }
         SpareDescriptor.shared.restore()
-        if lacksConnection.load(ordering: .relaxed) { bringBack() }
+        if lacksConnection.load(ordering: .relaxed) { restoreSilenced() }
         var count = 0
         for _ in 0..<Self.roundLimit {
             let reports = epoll.wait(until: .distantPast)
             count += reports.count
-            let putsAside = receive(reports, into: core, &budget)
+            let hasSkippedSome = receive(reports, into: sink, &budget)
             // Behind a crowd of connections that are not read others may wait.
-            guard putsAside, reports.count >= EpollSet.reportLimit, !budget.isSpent else { break }
+            guard hasSkippedSome, reports.count >= EpollSet.reportLimit, !budget.isSpent else { break }
         }
         return count
     }
 
     @discardableResult
-    func receive(into core: any MessageSink) -> Int {
-        var budget = core.lookBudget
-        return receive(into: core, &budget)
+    func receive(into sink: any MessageSink) -> Int {
+        var budget = sink.receiveBudget
+        return receive(into: sink, &budget)
     }
 
     /// - Returns: whether there is such a connection, and it had a packet.
-    private func receiveFromLone(into core: any MessageSink, _ turn: UInt64, _ budget: inout ReceiveBudget) -> Bool {
-        guard let member = state.withLock({ $0.lone.next() }) else { return false }
+    private func receiveFromSoleActive(into sink: any MessageSink, _ generation: UInt64, _ budget: inout ReceiveBudget)
+        -> Bool
+    {
+        guard let member = state.withLock({ $0.soleActive.next() }) else { return false }
         if budget.grant(to: member.owner) > 0 {
-            core.beginAttendance(inTurn: turn)
+            sink.beginExclusiveReceive(inGeneration: generation)
             let (count, hasMore, _) = member.receive(into: member.port?.object, limit: 1)
             budget.spend(count, by: member.owner)
-            noteRing(of: member)
+            noteBusyRing(of: member)
             if hasMore { return true }
-            core.giveUpAttendance()
+            sink.cancelExclusiveReceive()
         }
-        state.withLock { $0.lone.wasNotThere() }
+        state.withLock { $0.soleActive.didFindNothing() }
         return false
     }
 
     /// - Returns: whether some were not read because of what their processes take up.
-    private func receive(_ reports: [EpollReport], into core: any MessageSink, _ budget: inout ReceiveBudget) -> Bool {
+    private func receive(_ reports: [EpollReport], into sink: any MessageSink, _ budget: inout ReceiveBudget) -> Bool {
         // The kernel names them in the same order each time: where places are few, the first would get them all.
-        let lookCount = state.withLock { state in
-            state.lookCount &+= 1
-            return state.lookCount
+        let pollCount = state.withLock { state in
+            state.pollCount &+= 1
+            return state.pollCount
         }
-        if reports.contains(where: { $0.key == Self.listenerKey }) { acceptAll(for: core) }
-        var (putsAside, endedCount, lone) = (false, 0, SocketConnection?.none)
+        if reports.contains(where: { $0.key == Self.listenerKey }) { acceptAll(for: sink) }
+        var (hasSkippedSome, endedCount, soleActive) = (false, 0, SocketConnection?.none)
         for index in reports.indices {
-            let report = reports[(index + lookCount % reports.count) % reports.count]
+            let report = reports[(index + pollCount % reports.count) % reports.count]
             guard let member = state.withLock({ $0.members[report.key] }) else { continue }
             let grant = budget.grant(to: member.owner)
             if grant == 0 {
-                putsAside = true
+                hasSkippedSome = true
                 continue
             }
-            let (count, hasMore) = receive(report, from: member, into: core, limit: grant)
+            let (count, hasMore) = receive(report, from: member, into: sink, limit: grant)
             budget.spend(count, by: member.owner)
             // The second one was none.
-            if reports.count == 1, count == 2, !hasMore { lone = member }
-            if member.receiver.isHeldBack.load(ordering: .acquiring) { putsAside = true }
-            if member.isClosed, remove(report.key), member.port?.object === core, !member.looksOn { endedCount += 1 }
+            if reports.count == 1, count == 2, !hasMore { soleActive = member }
+            if member.receiver.isHeldBack.load(ordering: .acquiring) { hasSkippedSome = true }
+            if member.isClosed, remove(report.key), member.port?.object === sink, !member.isOnlyObserving {
+                endedCount += 1
+            }
         }
         state.withLock { state in
             // One that is listened to no more is not kept.
-            let isHere = lone.map { state.keys[ObjectIdentifier($0)] != nil } ?? false
-            state.lone.didLook(found: isHere ? lone : nil)
+            let isHere = soleActive.map { state.keys[ObjectIdentifier($0)] != nil } ?? false
+            state.soleActive.didPoll(found: isHere ? soleActive : nil)
         }
         if endedCount > 0 {
             // One that has connected meanwhile is a sender: the port still has one then. Not for each that has ended:
             // so whoever connects and ends all the time would keep the port from everything else.
-            acceptAll(for: core)
-            for _ in 0..<endedCount { core.clientDidGo() }
+            acceptAll(for: sink)
+            for _ in 0..<endedCount { sink.clientDidDisconnect() }
         }
-        return putsAside
+        return hasSkippedSome
     }
 
     /// - Returns: as the connection does.
     private func receive(
-        _ report: EpollReport, from member: SocketConnection, into core: any MessageSink, limit: Int
+        _ report: EpollReport, from member: SocketConnection, into sink: any MessageSink, limit: Int
     ) -> (count: Int, hasMore: Bool) {
         // There is room for what is overdue, or nobody who will read it.
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.flush() }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
         let result = member.receive(into: member.port?.object, limit: limit, isReported: true)
-        noteRing(of: member)
+        noteBusyRing(of: member)
         if !report.events.isDisjoint(with: .hangUpOrError), member.receiver.isHeldBack.load(ordering: .acquiring) {
-            member.peerDidGo()
+            member.peerDidDisconnect()
             silence(member)
         }
         return (result.count, result.hasMore)
@@ -277,7 +283,7 @@ package final class PortSockets: QuotaObserver {
             state.pausedInterests[key] = nil
             state.silenced.remove(key)
             state.busyRings.removeAll { $0 === member }
-            if let member { state.lone.forget(member) }
+            if let member { state.soleActive.forget(member) }
             accounts.withLock { $0.disconnect(key) }
             return member
         }
@@ -293,7 +299,7 @@ package final class PortSockets: QuotaObserver {
         let members = state.withLock { state in
             state.isClosed = true
             swap(&listener, &state.listener)
-            state.lone = SoleActivePeer()
+            state.soleActive = SoleActivePeer()
             defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
             return state.members
         }
@@ -351,13 +357,13 @@ extension PortSockets {
     /// - Returns: what was made; nil when the process has enough rings, or there was nothing to make it of: then it is not counted.
     func withRings<Made>(for connection: SocketConnection, _ make: () -> Made?) -> Made? {
         let key = state.withLock { state -> UInt64? in
-            guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.takeRings(key) })
+            guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.reserveRings(key) })
             else { return nil }
             return key
         }
         guard let key else { return nil }
         let made = make()
-        if made == nil { accounts.withLock { $0.giveRings(key) } }
+        if made == nil { accounts.withLock { $0.releaseRings(key) } }
         return made
     }
 
@@ -366,7 +372,7 @@ extension PortSockets {
     /// - Parameter owner: of which process; nil for all.
     func resume(_ owner: PeerID? = nil) {
         let resumed = state.withLock { state in
-            let members = accounts.withLock { $0.takeResumable(of: owner) }.compactMap { state.members[$0] }
+            let members = accounts.withLock { $0.removeResumable(of: owner) }.compactMap { state.members[$0] }
             for member in members { member.receiver.isHeldBack.store(false, ordering: .releasing) }
             return members
         }

@@ -67,7 +67,7 @@ package final class RemotePort: PortEndpoint {
             let isSent: Void? = try made.withObject { (connection) throws(PortError) in
                 try connection.send(message, until: deadline)
             }
-            if isSent != nil { return (consume message).leaveMemory() }
+            if isSent != nil { return (consume message).recycleMemory() }
         } catch {
             try checkProcess()  // says which port it is
             throw error
@@ -82,7 +82,7 @@ package final class RemotePort: PortEndpoint {
     ///
     /// - Returns: whether it was sent; if not, the message is as it was.
     private func sendPlain(_ message: inout MachMessage, until deadline: SendDeadline) throws(PortError) -> Bool {
-        guard !message.envelope.hasReplyRight, let bytes = message.parts.takeOnlyBytes() else { return false }
+        guard !message.envelope.hasReplyRight, let bytes = message.parts.removeOnlyBytes() else { return false }
         let id = message.id
         let isSent = try made.withObject { (connection) throws(PortError) in
             try connection.checkProcess()
@@ -103,7 +103,7 @@ package final class RemotePort: PortEndpoint {
     @discardableResult
     package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
         guard let connection = try reachedUnlessDead() else {
-            watcher.tell()
+            watcher.notify()
             return {}
         }
         try connection.watchDeath(watcher)
@@ -202,7 +202,7 @@ extension RemotePort {
             if let failure = link.failure { return .failure(failure) }
             switch outcome {
             case .success(let connection): made.set(connection)
-            case .failure(let error): if !error.mayPass { link.failure = error }
+            case .failure(let error): if !error.isTransient { link.failure = error }
             }
             return outcome
         }
@@ -229,7 +229,7 @@ extension RemotePort {
         do throws(PortError) {
             return try reached()
         } catch {
-            if error.mayPass { throw error }
+            if error.isTransient { throw error }
             return nil
         }
     }
@@ -245,7 +245,7 @@ extension RemotePort {
 
 extension PortError {
     /// Whether the next attempt to connect may succeed.
-    fileprivate var mayPass: Bool {
+    fileprivate var isTransient: Bool {
         switch code {
         case .sendTimedOut, .descriptorLimit, .forkedProcess: true
         default: systemError?.isMemoryShortage == true
@@ -258,14 +258,14 @@ extension PortError {
 extension RemotePort {
     package func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError) {
         do throws(PortError) {
-            guard let connection = try reachedUnlessDead() else { return notice.tell(.deadName) }
+            guard let connection = try reachedUnlessDead() else { return notice.notify(.deadName) }
             try connection.watchRoom(notice, for: self)
         } catch {
             guard error.code == .sendTimedOut else { throw error }
             // Too many wait to be accepted, and nothing tells of a place: whoever finds none asks again. The timer
             // keeps the notice, as nobody else has to.
             notice.loop.add(
-                RunLoopTimer(after: Self.timeUntilRetry) { _ in notice.tell(.possible) }, to: notice.mode)
+                RunLoopTimer(after: Self.timeUntilRetry) { _ in notice.notify(.possible) }, to: notice.mode)
         }
     }
 }
@@ -311,7 +311,7 @@ private struct RoomRoutine: SourceRoutine {
 
     func perform() -> SourceOutcome {
         guard let possibility = watch.possibility else { return .nothing }
-        notice.tell(possibility)
+        notice.notify(possibility)
         return .handled
     }
 }
@@ -342,8 +342,8 @@ private final class RoomWatch: Sendable {
     var possibility: SendPossibility? {
         if connection.isInherited { return .deadName }
         if connection.port == nil, connection.isFoundDead() { return .deadName }
-        let seen = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []
-        if !seen.isDisjoint(with: [.hangUp, .error]) { return .deadName }
-        return seen.contains(.writable) ? .possible : nil
+        let events = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []
+        if !events.isDisjoint(with: [.hangUp, .error]) { return .deadName }
+        return events.contains(.writable) ? .possible : nil
     }
 }

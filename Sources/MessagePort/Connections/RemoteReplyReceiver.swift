@@ -11,7 +11,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
     init(_ connection: SocketConnection, token: UInt64) {
         self.connection = connection
         self.token = token
-        connection.willOweReply(to: token)
+        connection.willReply(to: token)
     }
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
@@ -23,7 +23,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         connection.didSettleReply(to: token)
     }
 
-    func handOn(_ message: MachMessage) throws(PortError) {
+    func forward(_ message: MachMessage) throws(PortError) {
         try connection.checkProcess()
         if connection.isAbandoned(token) { throw PortError(.deadName) }
         try connection.reply(message, answering: token)
@@ -49,7 +49,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
 
     func watchAbandonment(_ watcher: DeathWatcher) {
         if connection.isInherited { return }
-        connection.watchAbandonment(of: token) { watcher.tell() }
+        connection.watchAbandonment(of: token) { watcher.notify() }
     }
 
     func passAbandonment(to other: any ReplyConnection, token otherToken: UInt64) {
@@ -59,7 +59,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
     /// The request is handed on to another process: the port that got it also listens for the answer.
     func expectReply(over other: any ReplyConnection) throws(PortError) {
         try connection.checkProcess()
-        guard let core = connection.port?.object else { throw PortError(.invalidPort) }
-        try core.openSockets().add(over: other)
+        guard let sink = connection.port?.object else { throw PortError(.invalidPort) }
+        try sink.openSockets().add(over: other)
     }
 }

@@ -18,7 +18,7 @@ struct RequestTable: Sendable {
     }
 
     /// A request of the peer's that is neither answered nor dropped.
-    private struct Owed {
+    private struct Unanswered {
         var isAbandoned = false
         /// What to call when the requester gives up.
         var watches: [@Sendable () -> Void] = []
@@ -27,17 +27,17 @@ struct RequestTable: Sendable {
     /// The token of the newest request of this end; zero before the first.
     private(set) var lastToken: UInt64 = 0
     private var awaited: [UInt64: Awaited] = [:]
-    private var owed: [UInt64: Owed] = [:]
+    private var unanswered: [UInt64: Unanswered] = [:]
 
     /// Whether this end awaits a reply.
     var awaitsReply: Bool { !awaited.isEmpty }
 
     /// Whether the peer awaits a reply.
-    var owesReply: Bool { !owed.isEmpty }
+    var hasUnanswered: Bool { !unanswered.isEmpty }
 
     func isAwaited(_ token: UInt64) -> Bool { awaited[token] != nil }
-    func isOwed(_ token: UInt64) -> Bool { owed[token] != nil }
-    func isAbandoned(_ token: UInt64) -> Bool { owed[token]?.isAbandoned == true }
+    func isUnanswered(_ token: UInt64) -> Bool { unanswered[token] != nil }
+    func isAbandoned(_ token: UInt64) -> Bool { unanswered[token]?.isAbandoned == true }
 
     /// Begins a request, whose message is about to be sent.
     ///
@@ -64,21 +64,21 @@ struct RequestTable: Sendable {
     }
 
     /// The peer has sent a request.
-    mutating func owe(_ token: UInt64) { owed[token] = Owed() }
+    mutating func addUnanswered(_ token: UInt64) { unanswered[token] = Unanswered() }
 
     /// A request of the peer's was answered or dropped.
     ///
     /// - Returns: what need not be called any more; it goes without a lock.
     mutating func settle(_ token: UInt64) -> [@Sendable () -> Void] {
-        owed.removeValue(forKey: token)?.watches ?? []
+        unanswered.removeValue(forKey: token)?.watches ?? []
     }
 
     /// The peer gives a request up.
     ///
     /// - Returns: what to call.
     mutating func abandon(_ token: UInt64) -> [@Sendable () -> Void] {
-        guard let watches = owed[token]?.watches else { return [] }
-        owed[token] = Owed(isAbandoned: true)
+        guard let watches = unanswered[token]?.watches else { return [] }
+        unanswered[token] = Unanswered(isAbandoned: true)
         return watches
     }
 
@@ -86,8 +86,8 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: what to call.
     mutating func abandonAll() -> [@Sendable () -> Void] {
-        let watches = owed.values.flatMap(\.watches)
-        for token in owed.keys { owed[token] = Owed(isAbandoned: true) }
+        let watches = unanswered.values.flatMap(\.watches)
+        for token in unanswered.keys { unanswered[token] = Unanswered(isAbandoned: true) }
         return watches
     }
 
@@ -96,7 +96,7 @@ struct RequestTable: Sendable {
     /// - Returns: whether it has done so already, and `watch` is not noted.
     mutating func watchAbandonment(of token: UInt64, _ watch: @escaping @Sendable () -> Void) -> Bool {
         if isAbandoned(token) { return true }
-        owed[token]?.watches.append(watch)
+        unanswered[token]?.watches.append(watch)
         return false
     }
 
@@ -104,9 +104,9 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: what will receive no reply, and what to call because the peer has given its requests up.
     mutating func endAllSent() -> (unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void]) {
-        let (ended, watched) = (awaited.values.filter { !$0.isSending }, owed)
+        let (ended, watched) = (awaited.values.filter { !$0.isSending }, unanswered)
         awaited = awaited.filter { $0.value.isSending }
-        owed = [:]
+        unanswered = [:]
         return (ended.map(\.target), watched.values.flatMap(\.watches))
     }
 }

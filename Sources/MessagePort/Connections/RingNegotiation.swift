@@ -28,8 +28,8 @@ enum RingNegotiation {
             if outcome != .sent { connection.sender.channel.path.withLock { $0.withdrawOffer() } }
         } catch {
             // What there is too little of now may be there later: then they have to be earned anew.
-            let mayBeLater = error.isShortage || error.isInFlightLimit
-            connection.sender.channel.path.withLock { if mayBeLater { $0.withdrawOffer() } else { $0.refuse() } }
+            let mayRetry = error.isShortage || error.isInFlightLimit
+            connection.sender.channel.path.withLock { if mayRetry { $0.withdrawOffer() } else { $0.refuse() } }
         }
     }
 
@@ -72,7 +72,7 @@ enum RingNegotiation {
         guard connection.port == nil, payload.isEmpty,
             (header.messageID == 0 ? 1...2 : 0...0) ~= header.descriptorCount,
             descriptors.map({ $0.count == header.descriptorCount }) ?? true,
-            let end = connection.sender.channel.path.withLock({ $0.takeOffered() })
+            let end = connection.sender.channel.path.withLock({ $0.endOffer() })
         else { return connection.refuse(.malformedPacket) }
         if let memory = descriptors.flatMap(mapMemory) {
             openRings(end, memory, channel: descriptors?.dropFirst().first, &path, over: connection)

@@ -48,7 +48,7 @@ package final class RoomSet: Sendable {
         }
     }
 
-    fileprivate func tell() {
+    fileprivate func notify() {
         for report in set.wait(until: .distantPast) {
             guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else {
                 continue
@@ -65,7 +65,7 @@ private struct Routine: SourceRoutine {
     let rooms: RoomSet
 
     func perform() -> SourceOutcome {
-        rooms.tell()
+        rooms.notify()
         return .handled
     }
 }

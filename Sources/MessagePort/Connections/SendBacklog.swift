@@ -76,7 +76,7 @@ struct BacklogLock: ~Copyable, Sendable {
     /// Whether there is no backlog, and the peer is read. The thread that unlocks the send lock sees what was added by one that found
     /// it locked: the one sets this and then tries the lock, the other unlocks it and then loads this, and all four are sequentially
     /// consistent.
-    var isQuiet: Bool { hasNothing.load(ordering: .sequentiallyConsistent) }
+    var isIdle: Bool { hasNothing.load(ordering: .sequentiallyConsistent) }
 
     /// Wakes, without the lock, what waits until no reply is unflushed, when `body` removed the last.
     func withLock<Result: ~Copyable, Failure: Error>(
@@ -86,9 +86,9 @@ struct BacklogLock: ~Copyable, Sendable {
         defer { if isDone { unflushedReplies?.leave() } }
         return try backlog.withLock { backlog throws(Failure) in
             defer {
-                let isQuiet = backlog.isEmpty && !backlog.isPausing
-                hasNothing.store(isQuiet, ordering: .sequentiallyConsistent)
-                isDone = count(!isQuiet && !backlog.isOver)
+                let isIdle = backlog.isEmpty && !backlog.isPausing
+                hasNothing.store(isIdle, ordering: .sequentiallyConsistent)
+                isDone = count(!isIdle && !backlog.isOver)
             }
             return try body(&backlog)
         }

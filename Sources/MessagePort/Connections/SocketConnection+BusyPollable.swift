@@ -12,7 +12,7 @@ import RunLoopCore
 import Synchronization
 
 extension SocketConnection: BusyPollable {
-    package func beginLooking() -> UInt64? {
+    package func beginBusyPolling() -> UInt64? {
         if isInherited || isClosed { return nil }
         let period = receiver.state.withLockIfAvailable { state -> UInt64? in
             // With a wake-up on the socket the kernel reports it already.
@@ -29,18 +29,18 @@ extension SocketConnection: BusyPollable {
 
     package var hasArrived: Bool { receiver.ring.withObject { $0.isFilled } ?? false }
 
-    package func takeIn() -> Bool {
-        let core = port?.object
-        // Where the loop may keep polling, `keepLooking` or `endLooking` follows.
-        let mayKeep = core?.isReceivedElsewhere == false
-        return !receive(into: core, endsPolling: !mayKeep).isWithinMessage
+    package func receiveArrivals() -> Bool {
+        let sink = port?.object
+        // Where the loop may keep polling, `continueBusyPolling` or `endBusyPolling` follows.
+        let mayKeepPolling = sink?.isReceivedElsewhere == false
+        return !receive(into: sink, endsPolling: !mayKeepPolling).isWithinMessage
     }
 
     package var wakeChannel: WakeChannelWatch? { receiver.ringEnd.object?.wakeChannel }
 
     package func park(_ period: UInt64) -> ParkAnswer {
         if isInherited { return .ended }
-        defer { receiver.dropUnreadIfDeaf(from: self) }
+        defer { receiver.dropUnreadIfPortEnded(from: self) }
         return receiver.state.withLock { state in
             guard let reader = state.channel.path.reader, state.channel.path.isPolled, state.channel.path.isOnRing,
                 state.channel.path.period == period
@@ -60,22 +60,22 @@ extension SocketConnection: BusyPollable {
 
     package func unpark(_ period: UInt64) {
         if isInherited { return }
-        defer { receiver.dropUnreadIfDeaf(from: self) }
+        defer { receiver.dropUnreadIfPortEnded(from: self) }
         receiver.state.withLock { state in
             if state.channel.path.period == period { state.channel.path.reader?.ring.unpark() }
         }
     }
 
-    package func isKept(_ period: UInt64) -> Bool {
+    package func isBusyPolled(_ period: UInt64) -> Bool {
         receiver.polledPeriod.load(ordering: .sequentiallyConsistent) == period && !isClosed && !isInherited
     }
 
     /// Whether some loop keeps polling.
-    var isKept: Bool { receiver.polledPeriod.load(ordering: .sequentiallyConsistent) != 0 && !isClosed }
+    var isBusyPolled: Bool { receiver.polledPeriod.load(ordering: .sequentiallyConsistent) != 0 && !isClosed }
 
-    package func keepLooking(_ period: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool {
-        guard !isInherited, let core = port?.object else { return false }
-        defer { receiver.dropUnreadIfDeaf(from: self) }
+    package func continueBusyPolling(_ period: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool {
+        guard !isInherited, let sink = port?.object else { return false }
+        defer { receiver.dropUnreadIfPortEnded(from: self) }
         var only: RunLoopSource?  // goes without the lock
         return receiver.state.withLock { state in
             guard let reader = state.channel.path.reader, state.channel.path.isPolled, state.channel.path.isOnRing,
@@ -84,9 +84,9 @@ extension SocketConnection: BusyPollable {
             else { return false }
             // Stored first: what begins to listen does so first, and then loads this. One of the two sees the other.
             receiver.polledPeriod.store(period, ordering: .sequentiallyConsistent)
-            only = core.onlySource
-            if let only, only.id == source, only.isIn(only: loop), core.sockets?.isBusy(self) == true,
-                isHeardByPortAlone
+            only = sink.onlySource
+            if let only, only.id == source, only.isIn(only: loop), sink.sockets?.isBusy(self) == true,
+                isPortSoleListener
             {
                 return true
             }
@@ -96,7 +96,7 @@ extension SocketConnection: BusyPollable {
     }
 
     /// Whether the port alone listens to the connection.
-    private var isHeardByPortAlone: Bool {
+    private var isPortSoleListener: Bool {
         state.withLock { state in
             state.life.failure == nil && !state.life.hasLostOwner && state.source == nil && state.listeners.isEmpty
         }
@@ -104,29 +104,29 @@ extension SocketConnection: BusyPollable {
 
     /// Something else listens from now on: a loop that polls the ring while it handles messages stops that. Not to be called under
     /// the lock of a receiver.
-    func endKeeping() {
-        if receiver.polledPeriod.exchange(0, ordering: .sequentiallyConsistent) != 0 { endLooking() }
+    func endPollingWhileHandling() {
+        if receiver.polledPeriod.exchange(0, ordering: .sequentiallyConsistent) != 0 { endBusyPolling() }
     }
 
     /// The same, soon, where such a lock may be held.
-    func endKeepingSoon() {
+    func endPollingWhileHandlingSoon() {
         if receiver.polledPeriod.exchange(0, ordering: .sequentiallyConsistent) != 0 { readOn() }
     }
 
-    package func endLooking(_ period: UInt64) {
+    package func endBusyPolling(_ period: UInt64) {
         if isInherited { return }
-        if receiver.state.withLock({ $0.channel.path.period == period }) { endLooking() }
+        if receiver.state.withLock({ $0.channel.path.period == period }) { endBusyPolling() }
     }
 
     /// Ends the polling, if there is any.
-    func endLooking() {
+    func endBusyPolling() {
         // If another thread ends it, a loop that is parked sleeps on: its set has the socket, too.
         let isDone = receiver.state.withLock { state in
             receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent)
             defer { state.channel.path.isPolled = false }
             return !state.channel.path.isPolled && !state.channel.path.wasPolled
         }
-        // `takeIn` has ended it already, or another thread, or the ring was left: then the kernel reports what comes.
+        // `receiveArrivals` has ended it already, or another thread, or the ring was left: then the kernel reports what comes.
         if isDone { return }
         for _ in 0..<(port == nil ? Tuning.passLimit : 1) {
             receive(into: port?.object)
@@ -138,7 +138,7 @@ extension SocketConnection: BusyPollable {
     /// Has the shared thread read what this one would have to read without an end.
     private func readOn() {
         do throws(PortError) {
-            try IOThread.loop().perform { [weak self] in self?.endLooking() }
+            try IOThread.loop().perform { [weak self] in self?.endBusyPolling() }
         } catch {
             close(error)
         }
@@ -148,9 +148,9 @@ extension SocketConnection: BusyPollable {
 extension SocketConnection {
     /// Whether data is there for which no wake-up is pending, and may be read now. What allows it to be read later has it read.
     var hasReadableData: Bool {
-        guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isPaused, let core = port?.object
+        guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isPaused, let sink = port?.object
         else { return false }
-        return core.hasRoomForSockets()
+        return sink.hasRoomForSockets()
     }
 
     /// Signals the source that listens at the port's end for replies alone, if data is there for which no wake-up is pending.
@@ -162,7 +162,7 @@ extension SocketConnection {
 
 extension PortSockets {
     /// A connection had something.
-    func noteRing(of member: SocketConnection) {
+    func noteBusyRing(of member: SocketConnection) {
         guard member.port != nil, member.hasRings, !member.isClosed else { return }
         let other = state.withLock { state -> SocketConnection? in
             if state.busyRings.last === member || state.keys[ObjectIdentifier(member)] == nil { return nil }
@@ -171,7 +171,7 @@ extension PortSockets {
             state.busyRings.append(member)
             return other
         }
-        other?.endKeeping()
+        other?.endPollingWhileHandling()
     }
 
     /// Whether a loop polls the ring of this one.
@@ -180,7 +180,7 @@ extension PortSockets {
     }
 
     /// Loops that poll connections while they handle messages stop that.
-    func endKeeping() {
-        for member in state.withLock({ $0.busyRings }) { member.endKeeping() }
+    func endPollingWhileHandling() {
+        for member in state.withLock({ $0.busyRings }) { member.endPollingWhileHandling() }
     }
 }

@@ -77,13 +77,13 @@ extension SocketConnection: ReplyConnection {
     /// Says that nobody waits any more for the reply to the message that asked with `token`. Never waits: without room in
     /// the connection it is said before the next message.
     package func giveUp(token: UInt64) {
-        guard !isInherited, takeAwaited(token) != nil, !isClosed else { return }
+        guard !isInherited, endAwaited(token) != nil, !isClosed else { return }
         enqueue([BacklogPacket(packet: OutgoingPacket(header: PacketHeader(kind: .abandoned, asks: token)))])
     }
 
     /// Says that the port at this end is gone, while it still owes replies. Never waits: without room in the connection it
     /// is said before the next reply.
-    func sayPortHasEnded() {
+    func sendPortEnded() {
         if isInherited { return }
         enqueue([BacklogPacket(packet: OutgoingPacket(header: PacketHeader(kind: .portEnded)))])
     }
@@ -158,8 +158,8 @@ extension SocketConnection: ReplyConnection {
         }
         if isAbandoned || !hasLostPort { return isAbandoned }
         // Nothing can be received any more, the peer's end neither; the kernel knows of it.
-        let seen = try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)
-        return !(seen ?? []).isDisjoint(with: [.hangUp, .error])
+        let events = try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)
+        return !(events ?? []).isDisjoint(with: [.hangUp, .error])
     }
 
     /// Tells, once, when the requester that asked with the token no longer waits.
@@ -171,7 +171,7 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// A reply under the token has come, or is not wanted any more.
-    func takeAwaited(_ token: UInt64) -> ReplyTarget? {
+    func endAwaited(_ token: UInt64) -> ReplyTarget? {
         let target = removeAwaited(token)
         target?.didEndAsking()
         return target
@@ -192,7 +192,7 @@ extension SocketConnection: ReplyConnection {
 
     /// A reply under the token is not awaited any more. The target is not told.
     func forget(token: UInt64) {
-        _ = takeAwaited(token)
+        _ = endAwaited(token)
     }
 
     /// No reply is awaited any more by the receiver.
@@ -217,7 +217,7 @@ extension SocketConnection: ReplyConnection {
             if state.life.failure == nil && state.source == nil { state.source = made }
             return state.source
         }
-        endKeepingSoon()
+        endPollingWhileHandlingSoon()
         return source
     }
 
@@ -230,7 +230,7 @@ extension SocketConnection: ReplyConnection {
             if !hasEnded { state.deathWatchers.append(watcher) }
             return hasEnded
         }
-        if hasEnded { return watcher.tell() }
+        if hasEnded { return watcher.notify() }
         do throws(PortError) {
             if let source { try watcher.loop.addOrThrow(source, to: watcher.mode) }
         } catch {
@@ -282,7 +282,7 @@ private struct ReplyRoutine: SourceRoutine {
         if loop.hasEnded { connection?.forgetWatchers(on: loop) }
     }
 
-    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) {
+    func visitPollables(_ body: (any BusyPollable) -> Void) {
         if let connection, connection.hasRings { body(connection) }
     }
 
@@ -302,31 +302,31 @@ private struct ReplyRoutine: SourceRoutine {
 // nothing but ask is no sender of the port, so that looking at a service does not keep it, or end it.
 extension SocketConnection {
     /// Whether the peer has asked questions and sent no message.
-    var looksOn: Bool { state.withLock { $0.use == .looking } }
+    var isOnlyObserving: Bool { state.withLock { $0.use == .observing } }
 
     /// Answers a question. Never waits: an answer that finds no room is sent before the next reply, and nothing more is read
     /// from the peer meanwhile.
     func answerQuestion(_ token: UInt64, about port: any MessageSink) {
-        noteLookingOn(port)
+        noteObserver(port)
         let header = PacketHeader(kind: .statistics, answers: token)
         let packet = OutgoingPacket(header: header, payload: port.statistics.payload[...])
         enqueue([BacklogPacket(packet: packet)])
     }
 
     /// The peer looks at the port; unless it has sent messages, it is none of the port's senders any more.
-    func noteLookingOn(_ port: any MessageSink) {
+    func noteObserver(_ port: any MessageSink) {
         let wasCounted = state.withLock { state in
-            defer { if state.use == .nothing { state.use = .looking } }
+            defer { if state.use == .nothing { state.use = .observing } }
             return state.use == .nothing
         }
-        if wasCounted { port.clientDidNotCome() }
+        if wasCounted { port.clientDidNotConnect() }
     }
 }
 
 extension SocketConnection {
     /// The peer wants to watch the port.
     func beginWatch(of port: any MessageSink, byteLimit: Int) {
-        noteLookingOn(port)
+        noteObserver(port)
         // A policy may admit other users; their eyes are not meant by it.
         answerWatch(sysIsOwnUser(peer.userID) && port.addWatcher(self, byteLimit: byteLimit))
     }

@@ -85,14 +85,14 @@ package final class SocketConnection: Sendable {
         /// - Returns: whether it has only looked on before: the port has a sender more.
         mutating func noteMessages() -> Bool {
             defer { use = .messages }
-            return use == .looking
+            return use == .observing
         }
     }
 
     /// What a peer does over the connection: one that only looks on is none of the port's senders.
     enum Use: Sendable {
         case nothing
-        case looking
+        case observing
         case messages
     }
 
@@ -100,7 +100,7 @@ package final class SocketConnection: Sendable {
     /// In whose account it is.
     let owner: PeerID  // immutable
     /// The port that this end belongs to, kept until it ends; nil at the right's end.
-    let port: Kept<any MessageSink>?  // immutable
+    let port: ReleasableReference<any MessageSink>?  // immutable
     let descriptor: SharedDescriptor  // immutable
     let state = Mutex(State())
     let receiver = PacketReceiver()
@@ -121,7 +121,7 @@ package final class SocketConnection: Sendable {
     init(_ descriptor: SharedDescriptor, port: (any MessageSink)?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
         sender = PacketSender(descriptor, isPortsEnd: port != nil)
-        self.port = port.map { Kept($0) }
+        self.port = port.map { ReleasableReference($0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
         owner = PeerID(self.peer, on: descriptor.rawValue)
     }
@@ -148,11 +148,11 @@ package final class SocketConnection: Sendable {
     /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
     var isInherited: Bool { sysForkCount() != forkCount }
 
-    /// - Parameter core: the port that the peer's messages are for.
+    /// - Parameter sink: the port that the peer's messages are for.
     /// - Returns: the accounts in which they are counted; nil at the right's end.
-    func ledger(of core: (any MessageSink)?) -> PeerQuotas? {
+    func ledger(of sink: (any MessageSink)?) -> PeerQuotas? {
         if let known = knownLedger.object { return known }
-        guard port != nil, let found = core?.sockets?.accounts else { return nil }
+        guard port != nil, let found = sink?.sockets?.accounts else { return nil }
         knownLedger.set(found)
         return found
     }
@@ -180,17 +180,17 @@ package final class SocketConnection: Sendable {
     /// Whether the port at the other end is gone, as far as the kernel knows.
     var isDeadName: Bool {
         if isKnownDead { return true }
-        let seen = try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)
-        return !(seen ?? []).isDisjoint(with: [.peerClosed, .hangUp, .error])
+        let events = try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)
+        return !(events ?? []).isDisjoint(with: [.peerClosed, .hangUp, .error])
     }
 
     /// As `isDeadName`, but reads what the other end has said, when something lies there: perhaps that its port has ended.
     /// Not to be asked under a lock.
     func isFoundDead() -> Bool {
         if isKnownDead { return true }
-        let seen = (try? sysPoll(descriptor.rawValue, [.readable, .peerClosed], until: .distantPast)) ?? []
-        if !seen.isDisjoint(with: [.peerClosed, .hangUp, .error]) { return true }
-        if seen.isEmpty { return false }
+        let events = (try? sysPoll(descriptor.rawValue, [.readable, .peerClosed], until: .distantPast)) ?? []
+        if !events.isDisjoint(with: [.peerClosed, .hangUp, .error]) { return true }
+        if events.isEmpty { return false }
         receiveUnlessReceiving()
         return isKnownDead
     }
@@ -223,7 +223,7 @@ package final class SocketConnection: Sendable {
         old.source?.invalidate()
         for target in unanswered { target.failAsking(reason.delivered(.unknown)) }
         for notify in abandoned { notify() }
-        for watcher in old.deathWatchers { watcher.tell() }
+        for watcher in old.deathWatchers { watcher.notify() }
     }
 
     /// The right is gone: ends the connection as soon as nobody waits for a reply over it, or for the port's end.
@@ -239,15 +239,15 @@ package final class SocketConnection: Sendable {
 
 extension SocketConnection {
     /// A request came that wants a reply.
-    func willOweReply(to token: UInt64) {
-        state.withLock { $0.requests.owe(token) }
+    func willReply(to token: UInt64) {
+        state.withLock { $0.requests.addUnanswered(token) }
     }
 
     /// A request was answered, or dropped, and the peer was notified.
     func didSettleReply(to token: UInt64) {
         let (isDone, watches) = state.withLock { state in
             let watches = state.requests.settle(token)
-            return (port != nil && state.life.hasLostOwner && !state.requests.owesReply, watches)
+            return (port != nil && state.life.hasLostOwner && !state.requests.hasUnanswered, watches)
         }
         withExtendedLifetime(watches) {}  // what a user's handler holds is released without the lock
         if isDone { close(PortError(.peerDied)) }
@@ -256,21 +256,21 @@ extension SocketConnection {
     /// The port at this end is gone: the peer can send nothing more, what lies unread is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {
-        port?.letGo()
-        let owesReplies = state.withLock { state in
+        port?.release()
+        let hasUnanswered = state.withLock { state in
             state.life.ownerDidEnd()
-            return state.requests.owesReply
+            return state.requests.hasUnanswered
         }
         // Said before there is room: who waits for that finds a dead name.
-        if owesReplies { sayPortHasEnded() }
+        if hasUnanswered { sendPortEnded() }
         // First: whoever finds the socket closed, and the ring too, knows that what is in the ring will be dropped here.
         receiver.ring.object?.close()
         sysShutDown(descriptor.rawValue, .receiving)
         // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
-        receiver.isDeaf.store(true, ordering: .sequentiallyConsistent)
+        receiver.hasPortEnded.store(true, ordering: .sequentiallyConsistent)
         receiver.dropUnread(from: self)
-        if !state.withLock({ $0.requests.owesReply }) { return close(PortError(.peerDied)) }
-        if !owesReplies { sayPortHasEnded() }
+        if !state.withLock({ $0.requests.hasUnanswered }) { return close(PortError(.peerDied)) }
+        if !hasUnanswered { sendPortEnded() }
     }
 
     /// The port at the other end is gone: who watches for that is told. Replies may still come.
@@ -281,7 +281,7 @@ extension SocketConnection {
             state.deathWatchers = []
             return (watchers, port == nil && state.isDone)
         }
-        for watcher in watchers { watcher.tell() }
+        for watcher in watchers { watcher.notify() }
         if isDone { close(PortError(.deadName)) }
     }
 
@@ -342,7 +342,7 @@ extension SocketConnection {
     }
 
     /// The peer is gone, though there may still be something to read from it: it does not wait for replies any more.
-    func peerDidGo() {
+    func peerDidDisconnect() {
         for notify in state.withLock({ $0.requests.abandonAll() }) { notify() }
     }
 
@@ -365,10 +365,10 @@ extension SocketConnection: IncomingChannelObserver {
     /// Receives what has arrived. Never waits. `PacketReceiver.receive` says what the parameters are.
     @discardableResult
     func receive(
-        into core: (any MessageSink)?, limit: Int = Tuning.packetBudget, endsPolling: Bool = false,
+        into sink: (any MessageSink)?, limit: Int = Tuning.packetBudget, endsPolling: Bool = false,
         isReported: Bool = false
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
-        receiver.receive(into: core, limit: limit, endsPolling: endsPolling, isReported: isReported, from: self)
+        receiver.receive(into: sink, limit: limit, endsPolling: endsPolling, isReported: isReported, from: self)
     }
 
     /// Receives what has arrived, unless that is being done.
@@ -395,7 +395,7 @@ extension SocketConnection: IncomingChannelObserver {
     /// for it, or for its answer, fail.
     func loseMessage(asks: UInt64, answers: UInt64) {
         if asks != 0 {
-            willOweReply(to: asks)
+            willReply(to: asks)
             dropReply(to: asks, because: .descriptorsLost, delivery: .unread)
         }
         if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }

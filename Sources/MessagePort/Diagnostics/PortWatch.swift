@@ -69,7 +69,7 @@ package struct PortWatch: ~Copyable {
     ) throws(PortError) -> PacketAssembly.Event? {
         do throws(SystemError) {
             if try sysPoll(question.rawValue, .readable, until: deadline).isEmpty { return nil }
-            return try question.hear() ?? .portEnded
+            return try question.receive() ?? .portEnded
         } catch {
             throw PortError(error)
         }
@@ -79,7 +79,7 @@ package struct PortWatch: ~Copyable {
 extension MachPort {
     /// Whether other processes of the same user may watch this port's messages; initially they may not.
     public var allowsWatching: Bool {
-        core.isInherited ? false : core.state.withLock { $0.extras.allowsWatching }
+        localPort.isInherited ? false : localPort.state.withLock { $0.extras.allowsWatching }
     }
 
     /// Sets whether other processes of the same user may watch this port's messages, for example with `portctl watch`.
@@ -90,8 +90,8 @@ extension MachPort {
     ///
     /// - Parameter allows: false ends existing watches.
     public func setAllowsWatching(_ allows: Bool) {
-        if core.isInherited { return }
-        let ended = core.state.withLock { state -> [PortWatcher] in
+        if localPort.isInherited { return }
+        let ended = localPort.state.withLock { state -> [PortWatcher] in
             if state.extras.allowsWatching == allows { return [] }
             state.extras.allowsWatching = allows
             if allows { return [] }

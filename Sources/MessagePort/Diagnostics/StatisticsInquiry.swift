@@ -14,7 +14,7 @@ import Synchronization
 
 /// The answer of a port's owner.
 package enum StatisticsAnswer: Hashable, Sendable {
-    case told(PortStatistics)
+    case answered(PortStatistics)
     /// It lives, and has not answered in time: it is stopped, or busy with other work than its port.
     case busy
     /// It is gone, does not talk to this process, or does not understand.
@@ -22,7 +22,7 @@ package enum StatisticsAnswer: Hashable, Sendable {
 
     /// The statistics that it sent.
     package var statistics: PortStatistics? {
-        if case .told(let statistics) = self { statistics } else { nil }
+        if case .answered(let statistics) = self { statistics } else { nil }
     }
 }
 
@@ -78,7 +78,7 @@ package struct StatisticsInquiry: ~Copyable {
     ) throws(PortError) -> [StatisticsAnswer] {
         var inquiry = try StatisticsInquiry(addresses, until: deadline, connecting: connect)
         while try inquiry.askMore() {
-            if !inquiry.hear() { inquiry.giveUpLate() }
+            if !inquiry.receive() { inquiry.endOverdue() }
         }
         return inquiry.answers
     }
@@ -90,7 +90,7 @@ package struct StatisticsInquiry: ~Copyable {
         while hasUnasked, open.count < Self.simultaneous {
             let index = askedCount
             if let own = RightsTable.shared.ownPort(at: addresses[index]) {
-                answers[index] = .told(own.statistics)
+                answers[index] = .answered(own.statistics)
             } else {
                 do throws(PortError) {
                     try ask(index)
@@ -129,13 +129,13 @@ package struct StatisticsInquiry: ~Copyable {
     }
 
     /// - Returns: false when nothing came in time.
-    private mutating func hear() -> Bool {
+    private mutating func receive() -> Bool {
         let reports = epoll.wait(until: nextEnd)
         for report in reports {
             let index = Int(report.key)
             guard let question = open.removeValue(forKey: index)?.question else { continue }
-            if case .statistics(let statistics, Self.token)? = (try? question.hear()) ?? nil {
-                answers[index] = .told(statistics)
+            if case .statistics(let statistics, Self.token)? = (try? question.receive()) ?? nil {
+                answers[index] = .answered(statistics)
             }
             epoll.remove(question.rawValue)
         }
@@ -143,7 +143,7 @@ package struct StatisticsInquiry: ~Copyable {
     }
 
     /// Gives up those that have had their time.
-    private mutating func giveUpLate() {
+    private mutating func endOverdue() {
         let now = MonotonicInstant.now
         for (index, question) in open where now >= deadline || hasUnasked && question.since.advanced(by: share) <= now {
             answers[index] = .busy
@@ -195,11 +195,11 @@ struct PortQuestion: Sendable {
     /// Reads a packet that has come.
     ///
     /// - Returns: its result; nil when the other side is gone.
-    func hear() throws(SystemError) -> PacketAssembly.Event? {
+    func receive() throws(SystemError) -> PacketAssembly.Event? {
         let (outcome, head, payload) = try sysReceiveHeadedPacket(socket.rawValue, limit: PacketHeader.packetLimit)
         guard case .packet = outcome, let head, let header = PacketHeader(head) else { return nil }
         var assembly = PacketAssembly()
-        return assembly.take(header, payload: payload, descriptors: [])
+        return assembly.accept(header, payload: payload, descriptors: [])
     }
 }
 
@@ -207,7 +207,7 @@ struct PortQuestion: Sendable {
 /// with one for a long time: what comes meanwhile waits in the queue, as far as there is room, and questions are
 /// answered.
 package final class PortReading: Sendable {
-    private let core: LocalPort  // immutable
+    private let localPort: LocalPort  // immutable
     private let source: RunLoopSource  // guards itself
 
     /// Begins.
@@ -217,11 +217,11 @@ package final class PortReading: Sendable {
     ///   - loop: the loop of a thread that is never busy.
     /// - Throws: as ``MachPort/schedule(on:in:)``.
     package init(of port: MachPort, on loop: ThreadRunLoop) throws(PortError) {
-        core = port.core
-        let routine = Routine(core: core)
+        localPort = port.localPort
+        let routine = Routine(localPort: localPort)
         source = RunLoopSource(name: "port reading", routine: routine)
         routine.source.set(WeakReference(object: source))
-        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
+        guard try localPort.attach(source) else { throw PortError(.invalidPort).at(localPort.label) }
         do throws(PortError) {
             try loop.addOrThrow(source, to: .default)
         } catch {
@@ -231,31 +231,33 @@ package final class PortReading: Sendable {
     }
 
     /// Resumes after the queue was full: to be called when a message was dequeued.
-    package func goOn() {
-        if let sockets = core.sockets { source.watchSoon(pollable: sockets.rawValue) }
+    package func resume() {
+        if let sockets = localPort.sockets { source.watchSoon(pollable: sockets.rawValue) }
     }
 
     /// Ends.
     package func end() {
-        core.detach(source)
+        localPort.detach(source)
         source.invalidate()
     }
 }
 
 private final class Routine: SourceRoutine {
-    let core: LocalPort  // immutable
+    let localPort: LocalPort  // immutable
     let source = SetOnceReference<WeakReference<RunLoopSource>>()  // set by init of the above
 
-    init(core: LocalPort) {
-        self.core = core
+    init(localPort: LocalPort) {
+        self.localPort = localPort
     }
 
     func perform() -> SourceOutcome {
-        core.receiveFromSockets()
-        if core.socketsAreHeldUp, let source = source.object?.object {
+        localPort.receiveFromSockets()
+        if localPort.socketsAreHeldUp, let source = source.object?.object {
             // They stay readable until there is room.
             try? source.watch(pollable: nil)
-            if !core.socketsAreHeldUp, let sockets = core.sockets { source.watchSoon(pollable: sockets.rawValue) }
+            if !localPort.socketsAreHeldUp, let sockets = localPort.sockets {
+                source.watchSoon(pollable: sockets.rawValue)
+            }
         }
         return .handled
     }
@@ -275,7 +277,7 @@ extension SendRight {
     @available(*, noasync, message: "It blocks the thread.")
     public func statistics(within limit: Duration) throws(PortError) -> PortStatistics? {
         try destination.checkProcess()
-        if let core = destination as? LocalPort { return core.isDead ? nil : core.statistics }
+        if let localPort = destination as? LocalPort { return localPort.isDead ? nil : localPort.statistics }
         guard destination is RemotePort else { return nil }
         return try StatisticsInquiry.ask([destination.address()], until: .after(limit))[0].statistics
     }
@@ -295,5 +297,5 @@ extension SendRight {
 extension MachPort {
     /// What the port has counted, all of one moment. It costs one lock, and no system call. Messages that are still in
     /// the port's sockets do not count.
-    public var statistics: PortStatistics { core.statistics }
+    public var statistics: PortStatistics { localPort.statistics }
 }

@@ -33,7 +33,7 @@ extension EncodedMessage {
     consuming func decoded<Failure: Error>(
         resolve: (PortAddress) throws(Failure) -> SendRight
     ) throws(Failure) -> MachMessage? {
-        if componentCount == 1, tail.isEmpty, descriptors.isEmpty, let bytes = takeOnlyBytes() {
+        if componentCount == 1, tail.isEmpty, descriptors.isEmpty, let bytes = removeOnlyBytes() {
             return MachMessage(id: id, bytes: bytes)
         }
         var message = MachMessage(id: id)
@@ -76,7 +76,7 @@ extension EncodedMessage {
     private static let copiedSize = 4 << 10
 
     /// The body of a small payload that is one record of bytes; nil for others, which stay as they are.
-    private mutating func takeOnlyBytes() -> [UInt8]? {
+    private mutating func removeOnlyBytes() -> [UInt8]? {
         var position = 0
         guard payload.count < Self.copiedSize, let (kind, body) = record(at: &position, tailSize: 0), kind == .bytes,
             body.endIndex == payload.count

@@ -54,14 +54,14 @@ struct PacketAssembly: Sendable {
     /// none.
     private static let trustedLength = 16 << 20
 
-    private struct Begun: Sendable {
+    private struct PartialMessage: Sendable {
         var header: PacketHeader
         var message: EncodedMessage
         var lacksDescriptors: Bool
         var isTooLarge: Bool
         var isWanted: Bool
         /// Whether its bytes are stored, or only counted.
-        var isKept: Bool { isWanted && !isTooLarge }
+        var isStored: Bool { isWanted && !isTooLarge }
         /// How many bytes have come.
         var count: Int
         /// Whether the missing bytes are one body, which is the message's tail.
@@ -78,32 +78,32 @@ struct PacketAssembly: Sendable {
         }
     }
 
-    private var begun: Begun?
+    private var partial: PartialMessage?
 
     /// Whether a message was begun and not finished.
-    var isBegun: Bool { begun != nil }
+    var isBegun: Bool { partial != nil }
 
     /// Whether the message that was begun is only counted, because it is larger than its port accepts.
-    var isBegunTooLarge: Bool { begun?.isTooLarge ?? false }
+    var isPartialTooLarge: Bool { partial?.isTooLarge ?? false }
 
     /// Whether the next packet may complete a message for the port: the last piece of one that was begun, or the first
     /// of another.
-    var mayNeedPlace: Bool {
-        guard let begun else { return true }
-        return begun.header.answers == 0 && !begun.isTooLarge && begun.missing <= PacketHeader.payloadLimit
+    var mayNeedSlot: Bool {
+        guard let partial else { return true }
+        return partial.header.answers == 0 && !partial.isTooLarge && partial.missing <= PacketHeader.payloadLimit
     }
 
     /// Whether the next piece of a message can be written into its final memory.
-    var hasRoomForPiece: Bool { begun?.isKept ?? false }
+    var hasRoomForPiece: Bool { partial?.isStored ?? false }
 
-    /// Has a packet's payload written after the message that was begun. The caller then calls `didLand` or `takeBack`.
+    /// Has a packet's payload written after the message that was begun. The caller then calls `didLand` or `removeWritten`.
     ///
     /// - Parameter write: writes at most as much as is missing.
     /// - Returns: how much was written.
     /// - Throws: what `write` throws.
     mutating func land(_ write: (inout OutputSpan<UInt8>) throws(SystemError) -> Void) throws(SystemError) -> Int {
-        guard let missing = begun?.missing else { return 0 }
-        let count = try begun?.withEnd { (bytes) throws(SystemError) in
+        guard let missing = partial?.missing else { return 0 }
+        let count = try partial?.withEnd { (bytes) throws(SystemError) in
             try bytes.land(min(missing, PacketHeader.payloadLimit), of: missing, write)
         }
         return count ?? 0
@@ -111,7 +111,7 @@ struct PacketAssembly: Sendable {
 
     /// The bytes written are the next piece.
     mutating func didLand(_ count: Int, _ header: PacketHeader, descriptors: [SharedDescriptor]?) -> Event {
-        guard var piece = begun.take(), header.descriptorCount == 0, descriptors?.isEmpty ?? true, count > 0 else {
+        guard var piece = partial.take(), header.descriptorCount == 0, descriptors?.isEmpty ?? true, count > 0 else {
             return .violation
         }
         piece.count += count
@@ -121,8 +121,8 @@ struct PacketAssembly: Sendable {
     /// The bytes written are not the next piece.
     ///
     /// - Returns: the bytes, which are removed.
-    mutating func takeBack(_ count: Int) -> [UInt8] {
-        let bytes = begun?.withEnd { bytes in
+    mutating func removeWritten(_ count: Int) -> [UInt8] {
+        let bytes = partial?.withEnd { bytes in
             defer { bytes.removeLast(count) }
             return Array(bytes.suffix(count))
         }
@@ -130,10 +130,10 @@ struct PacketAssembly: Sendable {
     }
 
     /// For tests: how much is reserved for the message that was begun.
-    var capacity: Int { begun.map { $0.message.payload.capacity + $0.message.tail.capacity } ?? 0 }
+    var capacity: Int { partial.map { $0.message.payload.capacity + $0.message.tail.capacity } ?? 0 }
 
     /// Nothing more comes: a message that was begun will not be finished.
-    mutating func giveUp() { begun = nil }
+    mutating func giveUp() { partial = nil }
 
     /// Accepts one packet.
     ///
@@ -144,7 +144,7 @@ struct PacketAssembly: Sendable {
     ///   - limit: the most bytes of a message to the port; a larger one is not stored.
     ///   - isWanted: whether a requester waits for the message that the packet begins; another is not stored.
     /// - Returns: the packet's result.
-    mutating func take(
+    mutating func accept(
         _ header: PacketHeader, payload: consuming [UInt8], descriptors received: [SharedDescriptor]?,
         limit: Int = MessageLimits.payload, isWanted: Bool = true
     ) -> Event {
@@ -154,11 +154,11 @@ struct PacketAssembly: Sendable {
         case .message: return begin(header, payload, received, limit, isWanted)
         case .continuation: return proceed(header, payload, received)
         case .abort:
-            guard begun != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
-            begun = nil
+            guard partial != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            partial = nil
             return .incomplete
         case .replyDropped:
-            guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            guard partial == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
             let delivery: PortError.Delivery =
                 switch header.componentCount {
                 case 1: .unread
@@ -167,19 +167,19 @@ struct PacketAssembly: Sendable {
                 }
             return .replyDropped(token: header.answers, reason: header.messageID, delivery: delivery)
         case .replyFailed:
-            guard begun == nil, payload.count <= PortError.remoteTextLimit, descriptors.isEmpty else {
+            guard partial == nil, payload.count <= PortError.remoteTextLimit, descriptors.isEmpty else {
                 return .violation
             }
             let text = String(decoding: payload, as: UTF8.self)
             return .replyFailed(token: header.answers, code: header.messageID, text: text)
         case .abandoned:
-            guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            guard partial == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .abandoned(token: header.asks)
         case .portEnded:
-            guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            guard partial == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .portEnded
         case .statistics:
-            guard begun == nil, descriptors.isEmpty else { return .violation }
+            guard partial == nil, descriptors.isEmpty else { return .violation }
             if header.answers == 0 {
                 guard header.asks != 0, payload.isEmpty else { return .violation }
                 return .statisticsAsked(token: header.asks)
@@ -187,11 +187,11 @@ struct PacketAssembly: Sendable {
             guard let statistics = PortStatistics(payload: payload) else { return .violation }
             return .statistics(statistics, token: header.answers)
         case .watch:
-            guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            guard partial == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
             if header.componentCount > 0 { return .watchAnswered(header.componentCount == 1) }
             return .watchAsked(byteLimit: Int(clamping: header.totalLength))
         case .shown:
-            guard begun == nil, descriptors.isEmpty, let message = WatchedMessage(header, payload: payload) else {
+            guard partial == nil, descriptors.isEmpty, let message = WatchedMessage(header, payload: payload) else {
                 return .violation
             }
             return .shown(message)
@@ -199,7 +199,7 @@ struct PacketAssembly: Sendable {
             guard payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .refused(code: header.messageID)
         // Those are for the connection, when it has rings; here they break the format.
-        case .ring, .ringAnswer, .lane, .bell: return .violation
+        case .ring, .ringAnswer, .pathChange, .wakeUp: return .violation
         }
     }
 
@@ -207,7 +207,7 @@ struct PacketAssembly: Sendable {
         _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int,
         _ isWanted: Bool
     ) -> Event {
-        guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),
+        guard partial == nil, header.totalLength <= UInt64(MessageLimits.payload),
             header.componentCount <= UInt32(MessageLimits.components)
         else { return .violation }
         let isTooLarge = header.answers == 0 && header.totalLength > UInt64(limit)
@@ -223,10 +223,10 @@ struct PacketAssembly: Sendable {
             message.payload = payload
             message.descriptors = descriptors ?? []
         }
-        var piece = Begun(
+        var piece = PartialMessage(
             header: header, message: message, lacksDescriptors: descriptors == nil, isTooLarge: isTooLarge,
             isWanted: isWanted, count: payload.count)
-        if piece.isKept, piece.missing > 0 {
+        if piece.isStored, piece.missing > 0 {
             piece.isTail = message.isFollowedByBody(of: piece.missing)
             // Reserves what was announced, up to an amount that a false count may cost.
             let room = min(piece.missing, Self.trustedLength)
@@ -238,14 +238,14 @@ struct PacketAssembly: Sendable {
     private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?)
         -> Event
     {
-        if hasRoomForPiece { begun?.withEnd { $0 += payload } }
+        if hasRoomForPiece { partial?.withEnd { $0 += payload } }
         return didLand(payload.count, header, descriptors: descriptors)
     }
 
-    private mutating func finish(_ piece: Begun) -> Event {
+    private mutating func finish(_ piece: PartialMessage) -> Event {
         if piece.missing < 0 { return .violation }
         if piece.missing > 0 {
-            begun = piece
+            partial = piece
             return .incomplete
         }
         let (asks, answers) = (piece.header.asks, piece.header.answers)

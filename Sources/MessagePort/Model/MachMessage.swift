@@ -33,7 +33,7 @@ public struct MachMessage: Sendable {
     var cameByReplyRight = false
 
     /// Whether it shares its envelope with the other messages of a receive batch, and was not dequeued yet.
-    private var isUntakenOfBurst = false
+    private var isQueuedInBatch = false
 
     /// The storage of the components.
     var parts: MessageParts
@@ -93,23 +93,23 @@ public struct MachMessage: Sendable {
 
 extension MachMessage {
     /// Notes that it was dequeued: the receiver may keep it for any time.
-    mutating func noteTaken() {
+    mutating func noteDequeued() {
         if envelope.isEmpty { return }
         // Returns its charge: its process may send more.
-        if isUntakenOfBurst {
-            isUntakenOfBurst = false
-            return envelope.leaveBurst()
+        if isQueuedInBatch {
+            isQueuedInBatch = false
+            return envelope.leaveBatch()
         }
         envelope.dropCharge()
         replyTarget?.noteRead()
     }
 
     /// A message of a receive batch, whose messages share an envelope.
-    init(ofBurst envelope: MessageEnvelope, id: Int32, bytes: [UInt8]) {
+    init(ofBatch envelope: MessageEnvelope, id: Int32, bytes: [UInt8]) {
         self.id = id
         parts = MessageParts(.bytes(bytes))
         self.envelope = envelope
-        isUntakenOfBurst = true
+        isQueuedInBatch = true
     }
 
     /// How many rights there are in it.

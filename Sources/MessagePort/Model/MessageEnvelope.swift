@@ -21,22 +21,22 @@ struct MessageEnvelope: Sendable {
         @exclusivity(unchecked) var charge: PeerCharge?
         var replyTarget: ReplyTarget?
         /// Of a receive batch: how many of its messages were not dequeued.
-        let untaken: Atomic<Int>
-        let isOfBurst: Bool  // immutable
+        let queuedCount: Atomic<Int>
+        let isOfBatch: Bool  // immutable
 
         init(remoteSender: PeerIdentity, charge: consuming PeerCharge?, replyTarget: ReplyTarget?) {
             self.remoteSender = remoteSender
             unsafe self.charge = charge
             self.replyTarget = replyTarget
-            untaken = Atomic(0)
-            isOfBurst = false
+            queuedCount = Atomic(0)
+            isOfBatch = false
         }
 
-        init(ofBurst count: Int, from sender: PeerIdentity, _ charge: consuming PeerCharge) {
+        init(ofBatch count: Int, from sender: PeerIdentity, _ charge: consuming PeerCharge) {
             remoteSender = sender
             unsafe self.charge = .some(charge)
-            untaken = Atomic(count)
-            isOfBurst = true
+            queuedCount = Atomic(count)
+            isOfBatch = true
         }
 
         /// The charge is not copied: it was made once, and is returned once.
@@ -44,12 +44,12 @@ struct MessageEnvelope: Sendable {
             replyPort = other?.replyPort
             remoteSender = other?.remoteSender
             replyTarget = other?.replyTarget
-            untaken = Atomic(0)
-            isOfBurst = false
+            queuedCount = Atomic(0)
+            isOfBatch = false
         }
 
         var isCharged: Bool {
-            if isOfBurst { return untaken.load(ordering: .acquiring) > 0 }
+            if isOfBatch { return queuedCount.load(ordering: .acquiring) > 0 }
             return switch unsafe charge {
             case .none: false
             case .some: true
@@ -75,8 +75,8 @@ struct MessageEnvelope: Sendable {
     ///   - count: how many messages there are.
     ///   - sender: their sender.
     ///   - charge: their common charge.
-    init(ofBurst count: Int, from sender: PeerIdentity, _ charge: consuming PeerCharge) {
-        content = Content(ofBurst: count, from: sender, charge)
+    init(ofBatch count: Int, from sender: PeerIdentity, _ charge: consuming PeerCharge) {
+        content = Content(ofBatch: count, from: sender, charge)
     }
 
     /// Whether nothing was ever set.
@@ -104,14 +104,16 @@ struct MessageEnvelope: Sendable {
     /// Returns the message's charge; when copies share the object, as soon as they are gone. A message of a receive
     /// batch leaves the batch instead.
     mutating func dropCharge() {
-        if let content, !content.isOfBurst, content.isCharged { unsafe changeable().charge = nil }
+        if let content, !content.isOfBatch, content.isCharged { unsafe changeable().charge = nil }
     }
 
     /// Notes that a message of the batch was dequeued: called once for each, and not for a copy of one that is still
     /// queued.
-    func leaveBurst() {
+    func leaveBatch() {
         guard let content else { return }
-        if content.untaken.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { unsafe content.charge = nil }
+        if content.queuedCount.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+            unsafe content.charge = nil
+        }
     }
 
     var replyTarget: ReplyTarget? {

@@ -72,12 +72,12 @@ struct MessageParts: Sendable {
     }
 
     /// Gives up the memory: the bytes of the only one are recycled for another message.
-    mutating func leaveMemory() {
-        if let bytes = takeOnlyBytes() { BufferPool.leave(consume bytes) }
+    mutating func recycleMemory() {
+        if let bytes = removeOnlyBytes() { BufferPool.leave(consume bytes) }
     }
 
     /// Moves the bytes of the only one out; nil, with no change, when there is another, or none.
-    mutating func takeOnlyBytes() -> [UInt8]? {
+    mutating func removeOnlyBytes() -> [UInt8]? {
         guard case .one(.bytes) = storage else { return nil }
         var left = Storage.none
         swap(&left, &storage)

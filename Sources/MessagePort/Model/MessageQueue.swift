@@ -17,11 +17,11 @@ struct MessageQueue: ~Copyable {
     private var frontCountAtMost: Int32 = 0  // here it takes no room
     /// The messages before them: a batch that is open, or was.
     private var front: MessageBatch?
-    private var isClaimed = false
+    private var isLeased = false
     /// How many messages are dequeued before the next batch: there is another consumer, or the last batch was no use.
-    private var takesBeforeClaim: UInt8 = 0
+    private var dequeuesBeforeLease: UInt8 = 0
 
-    private static let takesAfterReclaim: UInt8 = 64
+    private static let dequeuesAfterRevocation: UInt8 = 64
 
     private var frontCount: Int { frontCountAtMost == 0 ? 0 : front?.count ?? 0 }
     var count: Int { row.count + frontCount }
@@ -46,8 +46,8 @@ struct MessageQueue: ~Copyable {
     }
 
     mutating func popFirst() -> MachMessage? {
-        reclaim()
-        if takesBeforeClaim > 0 { takesBeforeClaim -= 1 }
+        revokeLease()
+        if dequeuesBeforeLease > 0 { dequeuesBeforeLease -= 1 }
         if frontCountAtMost == 0 { return row.popFirst() }
         frontCountAtMost -= 1
         return front?.withRow { $0.popFirst() }
@@ -55,7 +55,7 @@ struct MessageQueue: ~Copyable {
 
     /// Removes the oldest message of a kind; those before it move up, so the cost grows with their number.
     mutating func removeFirst(where isWanted: (MachMessage) -> Bool) -> MachMessage? {
-        reclaim()
+        revokeLease()
         if frontCountAtMost > 0, let found = front?.withRow({ $0.removeFirst(where: isWanted) }) {
             frontCountAtMost -= 1
             return found
@@ -64,7 +64,7 @@ struct MessageQueue: ~Copyable {
     }
 
     mutating func removeAll() -> [MachMessage] {
-        reclaim()
+        revokeLease()
         var messages: [MachMessage] = []
         messages.reserveCapacity(count)
         while let message = popFirst() { messages.append(message) }
@@ -77,11 +77,11 @@ struct MessageQueue: ~Copyable {
     ///
     /// - Parameter limit: the most messages.
     /// - Returns: the batch; nil when there is no message, a batch is open, or batches are suspended for a while.
-    mutating func makeClaim(atMost limit: Int = .max) -> MessageBatch? {
-        if isClaimed || takesBeforeClaim > 0 || frontCountAtMost == 0 && row.isEmpty { return nil }
+    mutating func leaseBatch(atMost limit: Int = .max) -> MessageBatch? {
+        if isLeased || dequeuesBeforeLease > 0 || frontCountAtMost == 0 && row.isEmpty { return nil }
         if frontCountAtMost == 0 { moveToFront() }
         front?.open(atMost: limit)
-        isClaimed = true
+        isLeased = true
         return front
     }
 
@@ -98,22 +98,22 @@ struct MessageQueue: ~Copyable {
     }
 
     /// Revokes the batch, because another consumer needs the queue: nothing is leased for a while.
-    mutating func reclaim() {
-        guard isClaimed, let claim = front else { return }
-        let claimedCount = claim.close()
-        isClaimed = false
-        frontCountAtMost = Int32(claim.count)
+    mutating func revokeLease() {
+        guard isLeased, let batch = front else { return }
+        let leasedCount = batch.close()
+        isLeased = false
+        frontCountAtMost = Int32(batch.count)
         // The remaining messages are moved: that must not happen for each message.
-        if claimedCount > 0 || frontCountAtMost > 0 { takesBeforeClaim = Self.takesAfterReclaim }
-        front = frontCountAtMost == 0 ? nil : MessageBatch(claim.withRow { $0.moveAll() })
+        if leasedCount > 0 || frontCountAtMost > 0 { dequeuesBeforeLease = Self.dequeuesAfterRevocation }
+        front = frontCountAtMost == 0 ? nil : MessageBatch(batch.withRow { $0.moveAll() })
     }
 
     /// Ends the batch when its handler is done. If the handler has dequeued nothing from it, batches are no use for a
     /// while.
-    mutating func endClaim() {
-        guard isClaimed, let front else { return }
-        isClaimed = false
-        if front.end() == 0 { takesBeforeClaim = Self.takesAfterReclaim }
+    mutating func endLease() {
+        guard isLeased, let front else { return }
+        isLeased = false
+        if front.end() == 0 { dequeuesBeforeLease = Self.dequeuesAfterRevocation }
         recount()
     }
 }
@@ -239,7 +239,7 @@ struct MessageQueue: ~Copyable {
     private let position = Atomic<Int>(closed)
     private var slots: UnsafeMutablePointer<MachMessage>?
     /// How many messages are leased.
-    private var claimedCount = 0
+    private var leasedCount = 0
     // Unchecked: guarded as said above. A check costs as much as the work.
     @exclusivity(unchecked) private var row: MessageBuffer
 
@@ -250,20 +250,20 @@ struct MessageQueue: ~Copyable {
 
     deinit { _ = end() }
 
-    private var takenCount: Int {
+    private var dequeuedCount: Int {
         let next = position.load(ordering: .acquiring)
-        return next >= Self.closed ? 0 : min(next, claimedCount)
+        return next >= Self.closed ? 0 : min(next, leasedCount)
     }
 
     /// How many messages, leased or not, are not dequeued yet.
-    var count: Int { unsafe row.count - takenCount }
+    var count: Int { unsafe row.count - dequeuedCount }
 
     /// How many of the leased ones are not dequeued yet.
-    var remaining: Int { max(0, claimedCount - position.load(ordering: .acquiring)) }
+    var remaining: Int { max(0, leasedCount - position.load(ordering: .acquiring)) }
 
     /// Leases the oldest messages to the thread of a handler.
     func open(atMost limit: Int) {
-        claimedCount = unsafe min(limit, row.count)
+        leasedCount = unsafe min(limit, row.count)
         unsafe slots = row.firstSlot
         position.store(0, ordering: .releasing)
     }
@@ -273,10 +273,10 @@ struct MessageQueue: ~Copyable {
     /// - Returns: nil when there is none, or the queue has revoked the rest.
     func next() -> MachMessage? {
         let index = position.add(1, ordering: .acquiringAndReleasing).oldValue
-        guard index < claimedCount, let slots = unsafe slots else { return nil }
+        guard index < leasedCount, let slots = unsafe slots else { return nil }
         // Not further ahead: batches are of a few messages.
-        if index + 2 < claimedCount { unsafe Self.fetchAhead(slots + (index + 2)) }
-        unsafe slots[index].noteTaken()
+        if index + 2 < leasedCount { unsafe Self.fetchAhead(slots + (index + 2)) }
+        unsafe slots[index].noteDequeued()
         return unsafe (slots + index).move()
     }
 
@@ -294,7 +294,7 @@ struct MessageQueue: ~Copyable {
     ///
     /// - Returns: how many messages were dequeued.
     func end() -> Int {
-        let count = takenCount
+        let count = dequeuedCount
         position.store(Self.closed, ordering: .releasing)
         unsafe row.dropFirst(count)
         return count
@@ -304,9 +304,9 @@ struct MessageQueue: ~Copyable {
     ///
     /// - Returns: how many of the leased messages were not dequeued.
     func close() -> Int {
-        let count = min(position.exchange(Self.closed, ordering: .acquiringAndReleasing), claimedCount)
+        let count = min(position.exchange(Self.closed, ordering: .acquiringAndReleasing), leasedCount)
         unsafe row.dropFirst(count)
-        return claimedCount - count
+        return leasedCount - count
     }
 
     // MARK: While it is closed

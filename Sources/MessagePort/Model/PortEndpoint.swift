@@ -102,7 +102,7 @@ package struct DeathWatcher: Sendable {
     }
 
     /// Calls the handler, on its loop.
-    package func tell() {
+    package func notify() {
         loop.perform(in: [mode], name: "port end", handler)
     }
 }

@@ -27,7 +27,7 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     /// Delivers the reply. Waits for room until the deadline, where there is a queue that can be full.
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
     /// Delivers the reply as it came from another process. Never waits; what has no room yet follows when there is.
-    func handOn(_ message: MachMessage) throws(PortError)
+    func forward(_ message: MachMessage) throws(PortError)
     /// Reports that no reply will come, and why.
     func fail(_ error: PortError)
     /// The reply will come over this connection, so the receiver has to listen to it.
@@ -36,7 +36,7 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     /// The message with the reply right was dequeued.
     func noteRead()
     /// The reply right left its message, or its message has outlived the handler: from now on any thread may hold it.
-    func noteTaken()
+    func noteRightRemoved()
     /// Whether the requester no longer waits for the reply.
     var isAbandoned: Bool { get }
     /// Notifies the watcher once, when the requester no longer waits for the reply; at once when that is so already.
@@ -51,12 +51,12 @@ package protocol ReplyReceiver: AnyObject, Sendable {
 
 extension ReplyReceiver {
     /// A receiver of this process always has room.
-    package func handOn(_ message: MachMessage) throws(PortError) {
+    package func forward(_ message: MachMessage) throws(PortError) {
         try deliver(message, until: .distantPast)
     }
 
     package func noteRead() {}
-    package func noteTaken() {}
+    package func noteRightRemoved() {}
     package var isAbandoned: Bool { false }
     package func watchAbandonment(_ watcher: DeathWatcher) {}
     package func passAbandonment(to connection: any ReplyConnection, token: UInt64) {}
@@ -93,7 +93,7 @@ package final class ReplyTarget: Sendable {
     package func take() -> Bool {
         let isTaken = stage.compareExchange(expected: .open, desired: .taken, ordering: .acquiringAndReleasing)
             .exchanged
-        if isTaken { receiver.noteTaken() }
+        if isTaken { receiver.noteRightRemoved() }
         return isTaken
     }
 
@@ -106,7 +106,7 @@ package final class ReplyTarget: Sendable {
     /// The message's handler has returned. If the right is still in the message, any code that keeps the message may
     /// reply.
     func handlerDidEnd() {
-        if isOpen { receiver.noteTaken() }
+        if isOpen { receiver.noteRightRemoved() }
     }
 
     /// Whether the right was not used, and the requester no longer waits for the reply.
@@ -134,8 +134,8 @@ package final class ReplyTarget: Sendable {
     }
 
     /// Uses the right, once, for a reply that has come from another process; the caller has taken it.
-    package func handOn(_ message: MachMessage) throws(PortError) {
-        try use { (receiver) throws(PortError) in try receiver.handOn(message) }
+    package func forward(_ message: MachMessage) throws(PortError) {
+        try use { (receiver) throws(PortError) in try receiver.forward(message) }
     }
 
     private func use(_ body: (any ReplyReceiver) throws(PortError) -> Void) throws(PortError) {

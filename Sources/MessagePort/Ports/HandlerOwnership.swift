@@ -17,7 +17,7 @@ struct HandlerOwnership: Sendable {
     private var older: Int32 = 0
 
     /// Whether nothing but the end of older handlers keeps the current sources from beginning.
-    var isHeldUp: Bool { older > 0 }
+    var isAwaitingOlderHandlers: Bool { older > 0 }
 
     /// A number for a new source, higher than all before.
     mutating func makeNumber() -> UInt64 {

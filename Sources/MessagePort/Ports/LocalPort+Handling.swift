@@ -7,82 +7,89 @@ import Synchronization
 
 extension LocalPort {
     /// A number for a source that will take the turn.
-    func makeTurnNumber() -> UInt64 {
-        state.withLock { $0.turns.makeNumber() }
+    func makeGeneration() -> UInt64 {
+        state.withLock { $0.ownership.makeNumber() }
     }
 
     /// Gives the turn to the source with this number.
-    func giveTurn(to number: UInt64) {
+    func giveOwnership(to number: UInt64) {
         let sources = state.withLock { state in
-            state.mailbox.reclaim()
-            state.turns.give(to: number)
+            state.mailbox.revokeLease()
+            state.ownership.give(to: number)
             return state.sources
         }
         sources.ring()
     }
 
     /// Whether a source has a message to handle.
-    func hasMessage(inTurn number: UInt64) -> Bool {
-        state.withLock { $0.hasMessage(inTurn: number) }
+    func hasMessage(inGeneration number: UInt64) -> Bool {
+        state.withLock { $0.hasMessage(inGeneration: number) }
     }
 
-    /// Takes the oldest message for a handler, whose end `endTurn` is told.
+    /// Takes the oldest message for a handler, whose end `endHandling` is told.
     ///
     /// - Parameters:
     ///   - number: the source's number.
     ///   - loop: the loop on which the handler runs.
-    ///   - claim: set to what the handler may take without the port's lock after that.
+    ///   - batch: set to what the handler may take without the port's lock after that.
     /// - Returns: nil when there is none, or it is not this source's turn.
-    func take(inTurn number: UInt64, on loop: ThreadRunLoop, _ claim: inout MessageBatch?) -> MachMessage? {
-        let handler = HandlersUnderWay.Handler(loop: loop, turn: number)
-        if !readsAhead, let message = takeQueued(for: handler, &claim) { return message }
-        return takeAfterLook(for: handler, &claim)
+    func dequeue(inGeneration number: UInt64, on loop: ThreadRunLoop, _ batch: inout MessageBatch?) -> MachMessage? {
+        let handler = HandlersUnderWay.Handler(loop: loop, generation: number)
+        if !readsAhead, let message = dequeueMessage(for: handler, &batch) { return message }
+        return dequeueAfterPolling(for: handler, &batch)
     }
 
     /// As above, after a look at the sockets.
-    private func takeAfterLook(for handler: HandlersUnderWay.Handler, _ claim: inout MessageBatch?) -> MachMessage? {
-        var budget = lookBudget
+    private func dequeueAfterPolling(for handler: HandlersUnderWay.Handler, _ batch: inout MessageBatch?)
+        -> MachMessage?
+    {
+        var budget = receiveBudget
         if readsAhead {
             receiveAllFromSockets(&budget)
-            if let message = takeQueued(for: handler, &claim) { return message }
+            if let message = dequeueMessage(for: handler, &batch) { return message }
         }
-        _ = receiveFromSockets(&budget, forTurn: handler.turn)
-        return takeQueued(for: handler, &claim)
+        _ = receiveFromSockets(&budget, forGeneration: handler.generation)
+        return dequeueMessage(for: handler, &batch)
     }
 
     /// Handles a message, and the next ones as long as the loop goes on with this port.
     ///
     /// - Returns: whether there was one, a new connection alone is none; and whether there are more.
     func handleMessages(
-        inTurn number: UInt64, on loop: ThreadRunLoop, while goesOn: () -> Bool, _ handle: (MachMessage) -> Void
+        inGeneration number: UInt64, on loop: ThreadRunLoop, while beginNextPass: () -> Bool,
+        _ handle: (MachMessage) -> Void
     ) -> SourceOutcome {
-        var claim: MessageBatch?
+        var batch: MessageBatch?
         // Functions, so that each message is gone before the next is taken, with what it alone holds.
         func handleQueued() -> Bool {
-            guard let message = take(inTurn: number, on: loop, &claim) else { return false }
+            guard let message = dequeue(inGeneration: number, on: loop, &batch) else { return false }
             handle(message)
-            (consume message).leaveMemory()
+            (consume message).recycleMemory()
             return true
         }
-        func handleClaimed(_ claim: MessageBatch) -> Bool {
-            guard let message = claim.next() else { return false }
+        func handleLeased(_ batch: MessageBatch) -> Bool {
+            guard let message = batch.next() else { return false }
             handle(message)
-            (consume message).leaveMemory()
+            (consume message).recycleMemory()
             return true
         }
         guard handleQueued() else { return .nothing }
         while true {
-            var hasBegunTurn = false
-            if let claim {
-                while claim.remaining > 0 {
-                    guard goesOn() else { return SourceOutcome(hasHandled: true, isReady: endTurn(number, on: loop)) }
-                    if handleClaimed(claim) { continue }
-                    hasBegunTurn = true  // somebody has had the rest put back
+            var hasBegunPass = false
+            if let batch {
+                while batch.remaining > 0 {
+                    guard beginNextPass() else {
+                        return SourceOutcome(hasHandled: true, isReady: endHandling(number, on: loop))
+                    }
+                    if handleLeased(batch) { continue }
+                    hasBegunPass = true  // somebody has had the rest put back
                 }
-                letSomeCome()
+                waitForMore()
             }
-            let hasMore = endTurn(number, on: loop)
-            guard hasMore, hasBegunTurn || goesOn() else { return SourceOutcome(hasHandled: true, isReady: hasMore) }
+            let hasMore = endHandling(number, on: loop)
+            guard hasMore, hasBegunPass || beginNextPass() else {
+                return SourceOutcome(hasHandled: true, isReady: hasMore)
+            }
             guard handleQueued() else { return .handled }
         }
     }
@@ -92,7 +99,7 @@ extension LocalPort {
 
     /// Gives the sender of a stream, all of which was handled, a moment to send more: who claims each message by itself takes the
     /// lock as often as the sender, and both wait for it.
-    private func letSomeCome() {
+    private func waitForMore() {
         let end = MonotonicInstant.after(Self.timeForMore)
         repeat {
             for _ in 0..<16 { sysPause() }
@@ -103,42 +110,42 @@ extension LocalPort {
     ///
     /// - Returns: whether its source has another message to handle.
     @discardableResult
-    func endTurn(_ number: UInt64, on loop: ThreadRunLoop) -> Bool {
+    func endHandling(_ number: UInt64, on loop: ThreadRunLoop) -> Bool {
         var held: (sources: SourceList, sockets: PortSockets?)?
         let hasMessage = state.withLock { state in
-            state.handlers.remove(HandlersUnderWay.Handler(loop: loop, turn: number))
-            state.mailbox.endClaim()
-            if state.turns.end(number) { held = (state.sources, state.openedSockets) }
-            return state.hasMessage(inTurn: number)
+            state.handlers.remove(HandlersUnderWay.Handler(loop: loop, generation: number))
+            state.mailbox.endLease()
+            if state.ownership.end(number) { held = (state.sources, state.openedSockets) }
+            return state.hasMessage(inGeneration: number)
         }
-        if let held { goOn(held.sources, held.sockets) }
+        if let held { resumeSources(held.sources, held.sockets) }
         return hasMessage
     }
 
     /// Nothing holds the sources up any more.
-    private func goOn(_ sources: SourceList, _ sockets: PortSockets?) {
+    private func resumeSources(_ sources: SourceList, _ sockets: PortSockets?) {
         if let sockets { for source in sources.all { source.watchSoon(pollable: sockets.rawValue) } }
         sources.ring()
     }
 
     /// Has a source that must wait for the end of a handler not look at the sockets until then: they may stay readable.
-    func pauseWhileHeldUp(_ source: RunLoopSource) {
-        let sockets = state.withLock { $0.turns.isHeldUp ? $0.extras.sockets : nil }
+    func pauseWhileBlocked(_ source: RunLoopSource) {
+        let sockets = state.withLock { $0.ownership.isAwaitingOlderHandlers ? $0.extras.sockets : nil }
         guard let sockets else { return }
         try? source.watch(pollable: nil)
-        if state.withLock({ !$0.turns.isHeldUp }) { source.watchSoon(pollable: sockets.rawValue) }
+        if state.withLock({ !$0.ownership.isAwaitingOlderHandlers }) { source.watchSoon(pollable: sockets.rawValue) }
     }
 }
 
 extension LocalPort {
     /// The source with this number looks at one socket, and takes what comes, unless it is another's turn.
-    func beginAttendance(inTurn number: UInt64) {
-        state.withLock { $0.isAttended = $0.turns.mayBegin(number) }
+    func beginExclusiveReceive(inGeneration number: UInt64) {
+        state.withLock { $0.isReceivedExclusively = $0.ownership.mayBegin(number) }
     }
 
     /// It does not take anything after all.
-    func giveUpAttendance() {
-        state.withLock { $0.endAttendance() }?.ring()
+    func cancelExclusiveReceive() {
+        state.withLock { $0.endExclusiveReceive() }?.ring()
     }
 }
 
@@ -146,14 +153,14 @@ extension LocalPort.State {
     /// The source has taken what it could.
     ///
     /// - Returns: the sources to ring, because there is more.
-    mutating func endAttendance() -> SourceList? {
-        if !isAttended { return nil }
-        isAttended = false
+    mutating func endExclusiveReceive() -> SourceList? {
+        if !isReceivedExclusively { return nil }
+        isReceivedExclusively = false
         return mailbox.queue.isEmpty ? nil : sources
     }
 
-    fileprivate func hasMessage(inTurn number: UInt64) -> Bool {
-        !mailbox.queue.isEmpty && turns.mayBegin(number)
+    fileprivate func hasMessage(inGeneration number: UInt64) -> Bool {
+        !mailbox.queue.isEmpty && ownership.mayBegin(number)
     }
 }
 
@@ -168,7 +175,7 @@ struct DequeueAction: Sendable {
     /// Whoever wanted to know of a free place.
     var notices: [LoopNotification<SendPossibility>] = []
     /// Whether the place is kept for a message in the sockets, which must be looked at.
-    var mustLook = false
+    var mustPollSockets = false
     /// Whether it is to be shown to those who watch.
     var isWatched = false
 }
@@ -182,39 +189,40 @@ extension LocalPort.State {
 
     /// Gives the oldest messages to a handler that is under way, the only one.
     ///
-    /// - Parameter takes: so many messages may be taken before the sockets are looked at; those of the claim count as taken.
+    /// - Parameter dequeueLimit: so many messages may be taken before the sockets are looked at; those of the claim count as taken.
     /// - Returns: the claim; nil when messages are to be taken one by one.
-    mutating func makeClaim(looksAfter takes: Int) -> MessageBatch? {
-        guard handlers.isOne, !turns.isHeldUp else { return nil }
-        if !hasExtras { return mailbox.makeClaim() }
-        guard let most = extras.takesUntilNeeded(looksAfter: takes),
-            let claim = mailbox.makeClaim(atMost: most)
+    mutating func leaseBatch(pollingAfter dequeueLimit: Int) -> MessageBatch? {
+        guard handlers.isOne, !ownership.isAwaitingOlderHandlers else { return nil }
+        if !hasExtras { return mailbox.leaseBatch() }
+        guard let most = extras.dequeuesUntilPoll(pollingAfter: dequeueLimit),
+            let batch = mailbox.leaseBatch(atMost: most)
         else { return nil }
-        extras.takesSinceLook += claim.remaining
-        return claim
+        extras.dequeuesSincePoll += batch.remaining
+        return batch
     }
 
     /// Takes the oldest message.
     ///
     /// - Parameters:
     ///   - handler: the number of the source that takes it for a handler, and the loop; nil for other receivers.
-    ///   - takes: so many messages may be taken before the sockets are looked at.
-    ///   - sequel: is set to what is to be done when the lock is free.
+    ///   - dequeueLimit: so many messages may be taken before the sockets are looked at.
+    ///   - action: is set to what is to be done when the lock is free.
     /// - Returns: nil when there is none, or it is not the source's turn.
-    mutating func take(
-        for handler: HandlersUnderWay.Handler?, looksAfter takes: Int, _ sequel: inout DequeueAction?
+    mutating func dequeue(
+        for handler: HandlersUnderWay.Handler?, pollingAfter dequeueLimit: Int, _ action: inout DequeueAction?
     ) -> MachMessage? {
-        if let handler, !turns.mayBegin(handler.turn) { return nil }
-        let mustLook = hasExtras && extras.mustLook(after: takes)
+        if let handler, !ownership.mayBegin(handler.generation) { return nil }
+        let mustPollSockets = hasExtras && extras.mustPollSockets(after: dequeueLimit)
         var sender: BlockedSender?
-        guard let message = mailbox.take(keepingPlace: mustLook, lettingIn: &sender) else { return nil }
+        guard let message = mailbox.dequeue(reservingSlot: mustPollSockets, admitting: &sender) else { return nil }
         if let handler {
-            turns.begin()
+            ownership.begin()
             handlers.append(handler)
         }
         if hasExtras || mailbox.mayBeCrowded {
-            sequel = DequeueAction(
-                sender: sender, task: nextTask(), notices: mailbox.takeRoomNotices(), mustLook: mustLook,
+            action = DequeueAction(
+                sender: sender, task: nextTask(), notices: mailbox.removeDueRoomNotices(),
+                mustPollSockets: mustPollSockets,
                 isWatched: hasExtras && !extras.watchers.isEmpty)
         }
         return message
@@ -224,22 +232,22 @@ extension LocalPort.State {
 // What is asked for each message, asked of the extras themselves: from outside they would be copied to look at one of them.
 extension LocalPort.Extras {
     /// How many messages may be taken before the sockets have to be looked at; nil when others have to be told of each.
-    fileprivate func takesUntilNeeded(looksAfter takes: Int) -> Int? {
-        if bell != nil || !waitingTasks.isEmpty || !watchers.isEmpty { return nil }
+    fileprivate func dequeuesUntilPoll(pollingAfter dequeueLimit: Int) -> Int? {
+        if doorbell != nil || !waitingTasks.isEmpty || !watchers.isEmpty { return nil }
         if sockets == nil { return .max }
-        return socketsWait || takesSinceLook >= takes ? nil : takes - takesSinceLook
+        return socketsWait || dequeuesSincePoll >= dequeueLimit ? nil : dequeueLimit - dequeuesSincePoll
     }
 
     /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.
-    fileprivate mutating func mustLook(after takes: Int) -> Bool {
+    fileprivate mutating func mustPollSockets(after dequeueLimit: Int) -> Bool {
         if sockets == nil { return false }
-        takesSinceLook += 1
-        if socketsWait { isSocketsTurn.toggle() }
-        return takesSinceLook >= takes || socketsWait && isSocketsTurn
+        dequeuesSincePoll += 1
+        if socketsWait { isNextSlotForSockets.toggle() }
+        return dequeuesSincePoll >= dequeueLimit || socketsWait && isNextSlotForSockets
     }
 
     /// Keeps the doorbell in step with the queue.
-    func matchBell(_ mailbox: borrowing MailboxState) { bell?.match(mailbox) }
+    func updateDoorbell(_ mailbox: borrowing MailboxState) { doorbell?.match(mailbox) }
 
     /// The task to wake, because a message waits.
     mutating func nextTask() -> WaitingTask? { waitingTasks.isEmpty ? nil : waitingTasks.removeFirst() }
@@ -249,7 +257,7 @@ extension LocalPort.Extras {
 
 extension LocalPort {
     /// Whether several messages that cannot be answered may be queued at once: not where each may have others dropped.
-    var takesBursts: Bool { !readsAhead }
+    var acceptsBatches: Bool { !readsAhead }
 
     /// Keeps places in the queue for messages that are about to be taken out of a ring, until `fillReserved`.
     ///
@@ -272,7 +280,7 @@ extension LocalPort {
         let hasRoom = state.withLock { state in
             let count = messages.count
             guard let wasEmpty = state.mailbox.fillReserved(by: &messages, byteCount: byteCount) else { return false }
-            if wasEmpty, !state.isAttended { sources = state.sources }
+            if wasEmpty, !state.isReceivedExclusively { sources = state.sources }
             while tasks.count < count, let task = state.nextTask() { tasks.append(task) }
             return state.mailbox.hasRoomForSockets
         }
@@ -282,7 +290,7 @@ extension LocalPort {
     }
 
     package func didDropTooLarge() {
-        look(or: ()) { $0.didDropTooLarge() }
+        withMailbox(or: ()) { $0.didDropTooLarge() }
     }
 }
 
@@ -295,7 +303,7 @@ enum HandlersUnderWay: Sendable {
         // returns. Whoever looks it up does so under the port's lock, and retains it before that is free. To count
         // references for each message costs as much as its place in the queue.
         unowned(unsafe) let loop: ThreadRunLoop
-        let turn: UInt64
+        let generation: UInt64
     }
 
     case none
@@ -315,11 +323,11 @@ enum HandlersUnderWay: Sendable {
     }
 
     /// Whether no source with another number has begun any of them.
-    func areAll(of turn: UInt64) -> Bool {
+    func areAll(of generation: UInt64) -> Bool {
         switch self {
         case .none: true
-        case .one(let handler): handler.turn == turn
-        case .many(let handlers): handlers.allSatisfy { $0.turn == turn }
+        case .one(let handler): handler.generation == generation
+        case .many(let handlers): handlers.allSatisfy { $0.generation == generation }
         }
     }
 
@@ -336,7 +344,9 @@ enum HandlersUnderWay: Sendable {
 
     /// Takes out the last of those with this number on this loop.
     mutating func remove(_ handler: Handler) {
-        func isWanted(_ other: Handler) -> Bool { unsafe other.turn == handler.turn && other.loop === handler.loop }
+        func isWanted(_ other: Handler) -> Bool {
+            unsafe other.generation == handler.generation && other.loop === handler.loop
+        }
         switch self {
         case .none: break
         case .one(let only):

@@ -26,7 +26,7 @@ extension LocalPort {
         case .wait(let sender):
             let wasWoken = sender.wait(until: deadline)
             try stopWaiting(sender, PortError(.sendTimedOut))
-            if wasWoken { sender.leaveToOthers() }
+            if wasWoken { sender.recycle() }
         }
     }
 
@@ -92,25 +92,26 @@ extension LocalPort {
         _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ patience: BlockingMode, _ hasRoom: inout Bool
     ) -> MailboxState.Admission {
         if let interception, offered?.envelope.hasReplyRight == true, let message = offered, !isDead,
-            interception.takes(message)
+            interception.intercepts(message)
         {
             return .accepted(wasEmpty: false)
         }
         // Set where there is something: what is returned is copied, and that counts references.
-        var sequel: EnqueueAction?
+        var action: EnqueueAction?
         let admission = state.withLock { state in
             let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: patience)
             if case .accepted(let wasEmpty) = admission {
                 if wasEmpty || state.hasExtras || readsAhead {
-                    sequel = EnqueueAction(
-                        sources: wasEmpty && !state.isAttended ? state.sources : SourceList(), task: state.nextTask(),
-                        dropped: readsAhead ? state.mailbox.takeDropped() : [])
+                    action = EnqueueAction(
+                        sources: wasEmpty && !state.isReceivedExclusively ? state.sources : SourceList(),
+                        task: state.nextTask(),
+                        dropped: readsAhead ? state.mailbox.removeDropped() : [])
                 }
                 if exceedingLimit { hasRoom = state.mailbox.hasRoomForSockets }
             }
             return admission
         }
-        if let sequel { follow(sequel) }
+        if let action { follow(action) }
         return admission
     }
 
@@ -121,10 +122,10 @@ extension LocalPort {
         var dropped: [MachMessage]
     }
 
-    private func follow(_ sequel: EnqueueAction) {
-        sequel.sources.ring()
-        sequel.task?.wake()
-        for message in sequel.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
+    private func follow(_ action: EnqueueAction) {
+        action.sources.ring()
+        action.task?.wake()
+        for message in action.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
     }
 }
 
@@ -142,9 +143,9 @@ extension LocalPort {
     }
 
     /// A right of this process has gone, and all its copies.
-    func rightDidGo() {
+    func rightDidEnd() {
         if isInherited { return }
-        changeSenders { $0.rightDidGo() }
+        changeSenders { $0.rightDidEnd() }
     }
 
     /// A client may be about to be accepted. Between the backlog and the count it would be seen in neither.
@@ -157,19 +158,19 @@ extension LocalPort {
         changeSenders { $0.didAccept() }
     }
 
-    /// A client has connected: it counts as one until `clientDidNotCome`, or `clientDidGo`.
-    func clientMayCome() {
-        state.withLock { $0.senders.clientMayCome() }
+    /// A client has connected: it counts as one until `clientDidNotConnect`, or `clientDidDisconnect`.
+    func clientDidConnect() {
+        state.withLock { $0.senders.clientDidConnect() }
     }
 
     /// None came, or only somebody who looks on.
-    func clientDidNotCome() {
-        changeSenders { $0.clientDidNotCome() }
+    func clientDidNotConnect() {
+        changeSenders { $0.clientDidNotConnect() }
     }
 
     /// A client's connection has ended.
-    func clientDidGo() {
-        changeSenders { $0.clientDidGo() }
+    func clientDidDisconnect() {
+        changeSenders { $0.clientDidDisconnect() }
     }
 
     /// Tells the notice once, when there are no senders any more; soon when they have gone already, never when the port ends
@@ -178,33 +179,33 @@ extension LocalPort {
         try checkProcess()
         if isDead { throw PortError(.invalidPort).at(label) }
         let isDue = state.withLock { state in
-            if state.sendersHaveGone { return true }
+            if state.haveSendersEnded { return true }
             state.extras.senderNotices.removeAll { $0.isOver }
             state.extras.senderNotices.append(notice)
             return false
         }
-        if isDue { return notice.tell() }
+        if isDue { return notice.notify() }
         // It may have ended since, with nobody there to cancel the notice.
         guard isDead else { return }
-        for late in state.withLock({ $0.takeSenderNotices() }) { late.cancel() }
+        for late in state.withLock({ $0.removeSenderNotices() }) { late.cancel() }
     }
 
     /// Fewer senders are left: tells who wants to know, when there is none.
     private func changeSenders(_ body: (inout SenderTally) -> Void) {
         let due = state.withLock { state in
             body(&state.senders)
-            return state.hasExtras && state.sendersHaveGone ? state.takeSenderNotices() : []
+            return state.hasExtras && state.haveSendersEnded ? state.removeSenderNotices() : []
         }
-        for notice in due { notice.tell() }
+        for notice in due { notice.notify() }
     }
 }
 
 extension LocalPort.State {
-    fileprivate var sendersHaveGone: Bool {
-        senders.haveGone(hasAddress: hasExtras && extras.address != nil)
+    fileprivate var haveSendersEnded: Bool {
+        senders.haveAllEnded(hasAddress: hasExtras && extras.address != nil)
     }
 
-    fileprivate mutating func takeSenderNotices() -> [LoopNotification<Void>] {
+    fileprivate mutating func removeSenderNotices() -> [LoopNotification<Void>] {
         if !hasExtras { return [] }
         defer { extras.senderNotices = [] }
         return extras.senderNotices
@@ -218,9 +219,9 @@ extension LocalPort.State {
 // message. So the sender goes on when half of the queue is free; what is left keeps the receiver busy until then.
 extension LocalPort {
     /// So many looks at the queue in a row may find that nothing was taken.
-    private static let looksInVain = 8
+    private static let checksWithoutProgress = 8
     /// How long it is not looked at: about a microsecond.
-    private static let pausesBetweenLooks = 32
+    private static let pausesBetweenChecks = 32
     private static let longestSpin = Duration.microseconds(100)
 
     /// Returns when there is room, or it is not worth while to wait for it without sleeping.
@@ -229,13 +230,13 @@ extension LocalPort {
         let now = MonotonicInstant.now
         guard ProcessorAllowance.shared.allowsSpinning(at: now) else { return }
         let end = min(deadline, now.advanced(by: Self.longestSpin))
-        var looksInVain = 0
-        while looksInVain < Self.looksInVain {
-            for _ in 0..<Self.pausesBetweenLooks { sysPause() }
+        var checksWithoutProgress = 0
+        while checksWithoutProgress < Self.checksWithoutProgress {
+            for _ in 0..<Self.pausesBetweenChecks { sysPause() }
             guard let (newCount, limit) = state.withLock({ $0.mailbox.fill }), newCount > limit / 2, .now < end else {
                 return
             }
-            looksInVain = newCount < count ? 0 : looksInVain + 1
+            checksWithoutProgress = newCount < count ? 0 : checksWithoutProgress + 1
             count = newCount
         }
     }
@@ -319,7 +320,7 @@ final class BlockedSender: @unchecked Sendable {
     }
 
     /// Its message, which is to be queued.
-    func takeMessage() -> MachMessage? { message.take() }
+    func removeMessage() -> MachMessage? { message.take() }
 
     /// Waits until it is woken.
     ///
@@ -330,7 +331,7 @@ final class BlockedSender: @unchecked Sendable {
     }
 
     /// Leaves it for the next thread that has to wait. It has left its line, and nobody will wake it.
-    func leaveToOthers() {
+    func recycle() {
         guard case .thread(let event) = waiter else { return }
         event.clear()
         Self.spare.put(self)

@@ -24,7 +24,7 @@ extension LocalPort {
                 throw error
             }
         }
-        willBeHeardElsewhere()  // by the source; whoever was there before stays
+        otherListenerWillBegin()  // by the source; whoever was there before stays
         source.ring()
         return true
     }
@@ -84,9 +84,9 @@ extension LocalPort {
             if state.mailbox.isDead { return nil }
             let others = state.sources.all.filter { source in !watching.contains { $0 === source } }
             guard others.isEmpty else { return others }
-            if let failure = state.extras.bell?.watch(sockets) { throw failure }
+            if let failure = state.extras.doorbell?.watch(sockets) { throw failure }
             state.extras.sockets = sockets
-            state.mailbox.reclaim()  // from now on the sockets are looked at between messages
+            state.mailbox.revokeLease()  // from now on the sockets are looked at between messages
             sockets.accounts.serve(sockets)
             let (rules, queueLimit) = (state.extras.rules ?? .standard, state.sharedQueueLimit)
             sockets.accounts.withLock { ($0.limits, $0.queueLimit) = (rules.limits, queueLimit) }
@@ -137,7 +137,7 @@ extension LocalPort {
     package func listen(on listener: consuming Listener) throws(PortError) -> PortAddress? {
         try checkProcess()
         if state.withLock({ $0.liveAddress }) != nil { return nil }
-        SpareDescriptor.shared.keep()
+        SpareDescriptor.shared.reserve()
         let sockets = try openSockets()
         let (address, isTaken) = try sockets.listen(on: listener)
         guard isTaken else { return nil }
@@ -174,28 +174,28 @@ extension LocalPort {
     var onlySource: RunLoopSource? {
         if readsAhead || receivesElsewhere.load(ordering: .sequentiallyConsistent) { return nil }
         return state.withLock { state in
-            let isAlone = !state.mailbox.isDead && state.extras.bell == nil && state.extras.taskWatch == nil
-            return isAlone ? state.sources.only : nil
+            let isSoleListener = !state.mailbox.isDead && state.extras.doorbell == nil && state.extras.taskWatch == nil
+            return isSoleListener ? state.sources.only : nil
         }
     }
 
     package var isReceivedElsewhere: Bool { receivesElsewhere.load(ordering: .relaxed) }
 
     /// Somebody else listens to the port from now on.
-    func willBeHeardElsewhere() {
+    func otherListenerWillBegin() {
         if isInherited { return }
-        sockets?.endKeeping()
+        sockets?.endPollingWhileHandling()
     }
 
     /// Somebody receives other than by the port's sources from now on.
     func willReceiveElsewhere() {
         if receivesElsewhere.load(ordering: .relaxed) { return }
         receivesElsewhere.store(true, ordering: .sequentiallyConsistent)
-        willBeHeardElsewhere()
+        otherListenerWillBegin()
     }
 
     /// Calls `body` with each place where a loop that spins looks for messages of other processes.
-    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) {
+    func visitPollables(_ body: (any BusyPollable) -> Void) {
         if isInherited { return }
         for ring in sockets?.state.withLock({ $0.busyRings }) ?? [] { body(ring) }
     }
@@ -227,7 +227,7 @@ extension LocalPort {
             guard state.extras.allowsWatching, !state.mailbox.isDead,
                 state.extras.watchers.count < Self.watcherLimit
             else { return false }
-            state.mailbox.reclaim()  // each message that is taken is shown from now on
+            state.mailbox.revokeLease()  // each message that is taken is shown from now on
             state.extras.lastWatcher += 1
             let watcher = PortWatcher(
                 number: state.extras.lastWatcher, connection: WeakReference(object: connection), byteLimit: byteLimit)
@@ -240,11 +240,11 @@ extension LocalPort {
     /// without the lock.
     private func forgetWatchers(besides connection: SocketConnection? = nil) {
         let watchers = state.withLock { $0.extras.watchers }
-        let gone = watchers.filter { watcher in
+        let ended = watchers.filter { watcher in
             guard let other = watcher.connection.object else { return true }
             return other === connection || other.isClosed
         }
-        let numbers = Set(gone.map(\.number))
+        let numbers = Set(ended.map(\.number))
         if !numbers.isEmpty { state.withLock { $0.extras.watchers.removeAll { numbers.contains($0.number) } } }
     }
 
@@ -254,16 +254,16 @@ extension LocalPort {
             state.extras.watchedCount += 1
             return (state.extras.watchers, state.extras.watchedCount)
         }
-        var hasGone = false
+        var hasEndedWatcher = false
         for watcher in watchers {
             guard let connection = watcher.connection.object, !connection.isClosed else {
-                hasGone = true
+                hasEndedWatcher = true
                 continue
             }
             let shown = WatchedMessage(message, number: number, byteLimit: watcher.byteLimit)
             connection.offerAside(shown.packet)
         }
-        if hasGone { forgetWatchers() }
+        if hasEndedWatcher { forgetWatchers() }
     }
 }
 

@@ -20,11 +20,11 @@ extension LocalPort {
     /// Takes the oldest message, suspending the task until there is one.
     ///
     /// - Returns: the message; nil when the port is dead or the task was cancelled: nothing was taken then.
-    nonisolated(nonsending) func takeForTask() async throws(PortError) -> MachMessage? {
+    nonisolated(nonsending) func receiveForTask() async throws(PortError) -> MachMessage? {
         try checkProcess()
         willReceiveElsewhere()
         while !Task.isCancelled {
-            if let message = take() { return message }
+            if let message = receive() { return message }
             let task = WaitingTask()
             guard let mustWait = enqueue(task) else { return nil }
             if !mustWait { continue }
@@ -116,17 +116,17 @@ final class TaskSocketWatch: Sendable {
     /// Whether the source watches the sockets. Held while that changes, so that the changes keep their order.
     let isWatching: Mutex<Bool>
 
-    init(_ core: LocalPort) {
-        source = RunLoopSource(name: "port tasks", keepsModeAlive: false, routine: Routine(core: core))
+    init(_ localPort: LocalPort) {
+        source = RunLoopSource(name: "port tasks", keepsModeAlive: false, routine: Routine(localPort: localPort))
         isWatching = Mutex(false)
     }
 
     private struct Routine: SourceRoutine {
-        let core: LocalPort
+        let localPort: LocalPort
 
         func perform() -> SourceOutcome {
-            core.receiveFromSockets()
-            core.state.withLock { $0.extras.taskWatch }?.endUnlessNeeded(by: core)
+            localPort.receiveFromSockets()
+            localPort.state.withLock { $0.extras.taskWatch }?.endUnlessNeeded(by: localPort)
             return .handled
         }
     }
@@ -139,9 +139,9 @@ final class TaskSocketWatch: Sendable {
         }
     }
 
-    private func endUnlessNeeded(by core: LocalPort) {
+    private func endUnlessNeeded(by localPort: LocalPort) {
         isWatching.withLock { isWatching in
-            if !isWatching || core.hasWaitingTask { return }
+            if !isWatching || localPort.hasWaitingTask { return }
             try? source.watch(pollable: nil)
             isWatching = false
         }

@@ -18,19 +18,19 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var mailbox: MailboxState {
             @inline(__always) _read { yield storedMailbox }
             @inline(__always) _modify {
-                defer { if hasExtras { extras.matchBell(storedMailbox) } }
+                defer { if hasExtras { extras.updateDoorbell(storedMailbox) } }
                 yield &storedMailbox
             }
         }
         /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources = SourceList()
-        var turns = HandlerOwnership()
+        var ownership = HandlerOwnership()
         /// The handlers under way: the numbers of their sources, and on which loops they run.
         var handlers = HandlersUnderWay.none
         private var rareExtras = Rare<Extras>()
         var senders = SenderTally()
         /// A handler's thread looks at one socket, calls nobody, and then takes what has come: the sources need no ring.
-        var isAttended = false
+        var isReceivedExclusively = false
 
         /// Whether it may have any of the extras; told without a look at them.
         var hasExtras: Bool { !rareExtras.isBlank }
@@ -40,7 +40,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
             @inline(__always) _modify { yield &rareExtras.value }
         }
 
-        mutating func takeExtras() -> Rare<Extras> { rareExtras.take() }
+        mutating func removeExtras() -> Rare<Extras> { rareExtras.take() }
 
         init(mailbox: consuming MailboxState) {
             storedMailbox = mailbox
@@ -50,7 +50,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     /// What only some ports have.
     struct Extras: Blankable, ~Copyable {
         static let blank = RareBox<Extras>()
-        var bell: PortDoorbell?
+        var doorbell: PortDoorbell?
         /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
         var waitingTasks: [WaitingTask] = []
         var taskWatch: TaskSocketWatch?
@@ -64,11 +64,11 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// All under which the port is known.
         var addresses: [PortAddress] { oldAddresses + (address.map { [$0] } ?? []) }
         /// How many messages were taken, or claimed, since the sockets were looked at.
-        var takesSinceLook = 0
+        var dequeuesSincePoll = 0
         /// Messages in the sockets have found no room since the sockets were looked at.
         var socketsWait = false
         /// Whether the place that becomes free next is for a message in the sockets.
-        var isSocketsTurn = false
+        var isNextSlotForSockets = false
         /// The object that has the port: it is kept alive in place of the port, and found by the port's name.
         var owner: WeakOwner?
         /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
@@ -93,10 +93,10 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     /// Where an interceptor lies: few ports have one, so it takes a pointer's room in the others.
     final class Interception: Sendable {
-        let takes: Interceptor  // immutable
+        let intercepts: Interceptor  // immutable
 
-        init(_ takes: @escaping Interceptor) {
-            self.takes = takes
+        init(_ intercepts: @escaping Interceptor) {
+            self.intercepts = intercepts
         }
     }
 
@@ -153,64 +153,64 @@ package final class LocalPort: PortEndpoint, MessageSink {
     }
 
     /// So many messages may be taken before the sockets are looked at again.
-    private static let takesBetweenLooks = 32
+    private static let dequeuesBetweenPolls = 32
 
     /// So many times the sockets are looked at for one message: what is read there may be none.
-    private static let looksForOne = 4
+    private static let pollsForOne = 4
 
     /// Takes the oldest message of the queue; looks at the sockets when the queue is empty, and now and then when it is not.
     ///
     /// When it gives none, the doorbell is not readable any more, or rings again for what is left.
-    func take() -> MachMessage? {
-        var budget = lookBudget
+    func receive() -> MachMessage? {
+        var budget = receiveBudget
         if readsAhead { receiveAllFromSockets(&budget) }
-        if let message = takeQueued() { return message }
-        for _ in 0..<Self.looksForOne {
+        if let message = dequeueMessage() { return message }
+        for _ in 0..<Self.pollsForOne {
             let count = receiveFromSockets(&budget)
-            if let message = takeQueued() { return message }
+            if let message = dequeueMessage() { return message }
             if count == 0 { return nil }
         }
-        state.withLock { $0.extras.bell?.ringAgain() }
+        state.withLock { $0.extras.doorbell?.signalAgain() }
         return nil
     }
 
     /// Takes the oldest message of the queue.
-    func takeQueued() -> MachMessage? {
-        var sequel: DequeueAction?
-        var message = state.withLock { $0.take(for: nil, looksAfter: Self.takesBetweenLooks, &sequel) }
-        settle(&message, sequel)
+    func dequeueMessage() -> MachMessage? {
+        var action: DequeueAction?
+        var message = state.withLock { $0.dequeue(for: nil, pollingAfter: Self.dequeuesBetweenPolls, &action) }
+        settle(&message, action)
         return message
     }
 
     /// Takes the oldest message for a handler, of which the source's number and the loop are noted, and perhaps a claim to
     /// the next ones.
-    func takeQueued(for handler: HandlersUnderWay.Handler, _ claim: inout MessageBatch?) -> MachMessage? {
-        var (sequel, missed) = (DequeueAction?.none, SourceList?.none)
+    func dequeueMessage(for handler: HandlersUnderWay.Handler, _ batch: inout MessageBatch?) -> MachMessage? {
+        var (action, missed) = (DequeueAction?.none, SourceList?.none)
         var message = state.withLock { state in
-            defer { missed = state.endAttendance() }
-            let taken = state.take(for: handler, looksAfter: Self.takesBetweenLooks, &sequel)
-            claim = taken == nil ? nil : state.makeClaim(looksAfter: Self.takesBetweenLooks)
+            defer { missed = state.endExclusiveReceive() }
+            let taken = state.dequeue(for: handler, pollingAfter: Self.dequeuesBetweenPolls, &action)
+            batch = taken == nil ? nil : state.leaseBatch(pollingAfter: Self.dequeuesBetweenPolls)
             return taken
         }
         missed?.ring()
-        settle(&message, sequel)
+        settle(&message, action)
         return message
     }
 
     /// Does what is to be done because a message was taken. It is changed where it lies: a copy costs as much as the rest.
-    private func settle(_ message: inout MachMessage?, _ sequel: DequeueAction?) {
-        if let sequel, sequel.isWatched, let message { show(message) }
-        message?.noteTaken()
-        if let sequel { follow(sequel) }
+    private func settle(_ message: inout MachMessage?, _ action: DequeueAction?) {
+        if let action, action.isWatched, let message { show(message) }
+        message?.noteDequeued()
+        if let action { follow(action) }
     }
 
-    private func follow(_ sequel: DequeueAction) {
-        sequel.task?.wake()
-        sequel.sender?.waiter.wake()
-        for notice in sequel.notices { notice.tell(.possible) }
-        if sequel.mustLook {
+    private func follow(_ action: DequeueAction) {
+        action.task?.wake()
+        action.sender?.waiter.wake()
+        for notice in action.notices { notice.notify(.possible) }
+        if action.mustPollSockets {
             receiveFromSockets()
-            change { $0.endKeepingPlace() }
+            change { $0.endSlotReservation() }
         }
     }
 
@@ -219,20 +219,20 @@ package final class LocalPort: PortEndpoint, MessageSink {
         let (senders, sources, task, notices) = state.withLock { state in
             let (senders, wasEmpty) = body(&state.mailbox)
             let sources = wasEmpty && !senders.isEmpty ? state.sources : nil
-            return (senders, sources, state.nextTask(), state.mailbox.takeRoomNotices())
+            return (senders, sources, state.nextTask(), state.mailbox.removeDueRoomNotices())
         }
         for sender in senders { sender.waiter.wake() }
         sources?.ring()
         task?.wake()
-        for notice in notices { notice.tell(.possible) }
+        for notice in notices { notice.notify(.possible) }
     }
 
     /// How many packets may be read for one message.
-    var lookBudget: ReceiveBudget { readsAhead ? .choosing : .standard }
+    var receiveBudget: ReceiveBudget { readsAhead ? .choosing : .standard }
 
     @discardableResult
     package func receiveFromSockets() -> Int {
-        var budget = lookBudget
+        var budget = receiveBudget
         return receiveFromSockets(&budget)
     }
 
@@ -240,24 +240,24 @@ package final class LocalPort: PortEndpoint, MessageSink {
     ///
     /// - Parameters:
     ///   - budget: how many packets may still be read.
-    ///   - turn: the number of the source whose handler takes what comes, at once: one message will do.
+    ///   - generation: the number of the source whose handler takes what comes, at once: one message will do.
     /// - Returns: of how many sockets something was to be read.
-    func receiveFromSockets(_ budget: inout ReceiveBudget, forTurn turn: UInt64? = nil) -> Int {
+    func receiveFromSockets(_ budget: inout ReceiveBudget, forGeneration generation: UInt64? = nil) -> Int {
         let sockets = state.withLock { state -> PortSockets? in
             guard let sockets = state.extras.sockets else { return nil }
-            state.extras.takesSinceLook = 0
+            state.extras.dequeuesSincePoll = 0
             state.extras.socketsWait = false
             return sockets
         }
-        return sockets?.receive(into: self, &budget, forTurn: readsAhead ? nil : turn) ?? 0
+        return sockets?.receive(into: self, &budget, forGeneration: readsAhead ? nil : generation) ?? 0
     }
 
     /// So many times the sockets are looked at to read all that has arrived: senders may be as quick as we are.
-    private static let looksForAll = 4
+    private static let pollsForAll = 4
 
     /// Moves all that waits in the sockets into the queue, whose policy drops what it has no room for.
     func receiveAllFromSockets(_ budget: inout ReceiveBudget) {
-        for _ in 0..<Self.looksForAll where budget.isSpent || receiveFromSockets(&budget) == 0 { return }
+        for _ in 0..<Self.pollsForAll where budget.isSpent || receiveFromSockets(&budget) == 0 { return }
     }
 
     /// Whether a message may be read from the sockets now. If not, the next places that become free are shared between
@@ -266,7 +266,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         state.withLock { state in
             if state.mailbox.room > 0 { return true }
             // What is claimed would be taken without a look at the sockets.
-            state.mailbox.reclaim()
+            state.mailbox.revokeLease()
             state.extras.socketsWait = true
             return false
         }
@@ -296,13 +296,13 @@ extension LocalPort {
             state.extras.deathNotices.append(notice)
             return false
         }
-        if isDead { notice.tell() }
+        if isDead { notice.notify() }
         return { [weak notice] in notice?.cancel() }
     }
 
     package func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError) {
         try checkProcess()
-        if let possibility = state.withLock({ $0.mailbox.awaitRoom(notice) }) { notice.tell(possibility) }
+        if let possibility = state.withLock({ $0.mailbox.awaitRoom(notice) }) { notice.notify(possibility) }
     }
 
     /// Has something end with the port, before `die` returns. Not for callouts to a user's code.
@@ -342,13 +342,13 @@ extension LocalPort {
         if isInherited { return false }
         let remains = state.withLock { state -> Remains? in
             guard let (bounced, waitingSenders) = state.mailbox.die() else { return nil }
-            let roomNotices = state.mailbox.takeRoomNotices()
+            let roomNotices = state.mailbox.removeDueRoomNotices()
             let remains = Remains(
-                sources: state.sources, extras: state.takeExtras(), bounced: bounced, waitingSenders: waitingSenders,
+                sources: state.sources, extras: state.removeExtras(), bounced: bounced, waitingSenders: waitingSenders,
                 roomNotices: roomNotices)
             state.sources = SourceList()
             // The address stays: rights that were on their way are equal then to those that are here.
-            if let bell = remains.extras.value.bell { state.extras.bell = bell }
+            if let doorbell = remains.extras.value.doorbell { state.extras.doorbell = doorbell }
             if let address = remains.extras.value.address {
                 (state.extras.address, state.extras.oldAddresses) = (address, remains.extras.value.oldAddresses)
             }
@@ -368,8 +368,8 @@ extension LocalPort {
         for task in extras.value.waitingTasks { task.wake() }
         for sender in remains.waitingSenders { sender.waiter.wake() }
         for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
-        for notice in extras.value.deathNotices { notice.tell() }
-        for notice in remains.roomNotices { notice.tell(.deadName) }
+        for notice in extras.value.deathNotices { notice.notify() }
+        for notice in remains.roomNotices { notice.notify(.deadName) }
         for notice in extras.value.senderNotices { notice.cancel() }
         return true
     }
@@ -382,7 +382,7 @@ extension LocalPort {
 // before either a lock is taken. A counter that the C library raises in each new child tells; it costs no system call.
 extension LocalPort {
     /// Looks at the queue.
-    func look<Result: Sendable>(or value: Result, _ body: (inout MailboxState) -> Result) -> Result {
+    func withMailbox<Result: Sendable>(or value: Result, _ body: (inout MailboxState) -> Result) -> Result {
         isInherited ? value : state.withLock { body(&$0.mailbox) }
     }
 
@@ -418,7 +418,7 @@ extension RightsTable {
     /// The live port of this process that has an address.
     package func ownPort(at address: PortAddress) -> LocalPort? {
         // Cast without the table's lock: what else is there may go with this, its last reference, and take the lock.
-        let core = destination(at: address) as? LocalPort
-        return core?.isDead == false ? core : nil
+        let localPort = destination(at: address) as? LocalPort
+        return localPort?.isDead == false ? localPort : nil
     }
 }

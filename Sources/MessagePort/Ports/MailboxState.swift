@@ -24,12 +24,12 @@ struct MailboxState: ~Copyable {
         var senders: [BlockedSender] = []
         var roomNotices: [LoopNotification<SendPossibility>] = []
         /// How many free places are kept for messages that wait in sockets.
-        var keptPlaces = 0
+        var slotsReservedForSockets = 0
         /// What the policy has dropped and nobody has bounced yet, and how many messages were dropped in all.
         var dropped: [MachMessage] = []
         var droppedCount = 0
         /// Whether nobody waits for room.
-        var isAlone: Bool { senders.isEmpty && roomNotices.isEmpty && keptPlaces == 0 }
+        var isUncontended: Bool { senders.isEmpty && roomNotices.isEmpty && slotsReservedForSockets == 0 }
     }
 
     private(set) var queue = MessageQueue()
@@ -48,7 +48,7 @@ struct MailboxState: ~Copyable {
     private(set) var isDead = false
     // These two lie in what the two before leave of a word.
     /// How many places are kept for messages that are being taken out of rings.
-    private var reservedPlaces: UInt16 = 0
+    private var reservedSlots: UInt16 = 0
     /// How many messages in the queue came through send-once rights.
     private var replyCount: Int32 = 0
 
@@ -83,18 +83,18 @@ struct MailboxState: ~Copyable {
     }
 
     /// What the limit leaves to those for whom nothing is reserved; a limit that has been lowered perhaps less than nothing.
-    private var openLimit: Int { limit - Int(reservedPlaces) }
+    private var openLimit: Int { limit - Int(reservedSlots) }
 
     /// Whether a sender of this process that comes now finds room.
     var hasRoom: Bool {
         mutating get {
             if policy != .refuse { return true }
             if rareCrowd.isBlank { return queue.isShorter(than: openLimit) }
-            return crowd.senders.isEmpty && queue.isShorter(than: openLimit - crowd.keptPlaces)
+            return crowd.senders.isEmpty && queue.isShorter(than: openLimit - crowd.slotsReservedForSockets)
         }
     }
 
-    /// Queues a message; `patience` says how its sender waits for room. What the policy drops for it is in `takeDropped`.
+    /// Queues a message; `patience` says how its sender waits for room. What the policy drops for it is in `removeDropped`.
     ///
     /// What came through a send-once right (`MachMessage.cameByReplyRight`) is not for the policy: it drops nothing, and is
     /// not dropped. With `exceedingLimit` the message needs no room: a reply, or one for which the sockets have found it.
@@ -107,7 +107,7 @@ struct MailboxState: ~Copyable {
         var isAdmitted = exceedingLimit || hasRoom
         if !isAdmitted, patience.mayWait {
             // Who is to wait must know that somebody will make room: what is claimed is taken without a word.
-            queue.reclaim()
+            queue.revokeLease()
             isAdmitted = hasRoom
         }
         guard isAdmitted else {
@@ -153,9 +153,9 @@ struct MailboxState: ~Copyable {
     ///
     /// - Returns: how many: none when there is no room, or the port is dead.
     mutating func reserveRoom(atMost most: Int) -> Int {
-        let places = min(most, room)
-        reservedPlaces += UInt16(places)
-        return places
+        let slots = min(most, room)
+        reservedSlots += UInt16(slots)
+        return slots
     }
 
     /// Queues messages in the places that were reserved for them, unless the port is dead. None of them is a reply.
@@ -166,7 +166,7 @@ struct MailboxState: ~Copyable {
     /// - Returns: whether the queue was empty; nil when the port is dead, and the messages stay where they are.
     mutating func fillReserved(by messages: inout MessageBuffer, byteCount bytes: Int) -> Bool? {
         let count = messages.count
-        reservedPlaces -= UInt16(count)
+        reservedSlots -= UInt16(count)
         if isDead { return nil }
         let wasEmpty = queue.isEmpty
         messageCount &+= count
@@ -179,59 +179,61 @@ struct MailboxState: ~Copyable {
     /// Takes the oldest message, and queues that of the sender that has waited longest for room.
     ///
     /// - Parameters:
-    ///   - keepingPlace: the place that becomes free is kept, for a message that waits in a socket, until
-    ///   `endKeepingPlace`.
+    ///   - reservingSlot: the place that becomes free is kept, for a message that waits in a socket, until
+    ///   `endSlotReservation`.
     ///   - sender: the sender whose wait is over, if there is one.
     /// - Returns: the message; nil when there is none.
-    mutating func take(keepingPlace: Bool = false, lettingIn sender: inout BlockedSender?) -> MachMessage? {
+    mutating func dequeue(reservingSlot: Bool = false, admitting sender: inout BlockedSender?) -> MachMessage? {
         guard var message = queue.popFirst() else { return nil }
         if message.cameByReplyRight {
             replyCount -= 1
             message.cameByReplyRight = false  // the receiver may send it on
         }
-        if keepingPlace { crowd.keptPlaces += 1 }
-        sender = letOneIn()
+        if reservingSlot { crowd.slotsReservedForSockets += 1 }
+        sender = admitNextSender()
         return message
     }
 
     /// Gives the oldest messages to a handler's thread, unless somebody has to know of each message that is taken.
-    mutating func makeClaim(atMost limit: Int = .max) -> MessageBatch? {
-        guard policy == .refuse, replyCount == 0, rareCrowd.isBlank || crowd.isAlone else { return nil }
-        return queue.makeClaim(atMost: limit)
+    mutating func leaseBatch(atMost limit: Int = .max) -> MessageBatch? {
+        guard policy == .refuse, replyCount == 0, rareCrowd.isBlank || crowd.isUncontended else { return nil }
+        return queue.leaseBatch(atMost: limit)
     }
 
     /// Takes back what a handler's thread has claimed: from now on somebody has to know of each message that is taken.
-    mutating func reclaim() {
-        queue.reclaim()
+    mutating func revokeLease() {
+        queue.revokeLease()
     }
 
     /// A handler is over: what its thread has claimed and not taken is not claimed any more.
-    mutating func endClaim() {
-        queue.endClaim()
+    mutating func endLease() {
+        queue.endLease()
     }
 
     /// Nobody looks into the sockets any more for a message for the kept place: what is left goes to those who wait.
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
-    mutating func endKeepingPlace() -> (senders: [BlockedSender], wasEmpty: Bool) {
-        crowd.keptPlaces -= 1
-        return letIn()
+    mutating func endSlotReservation() -> (senders: [BlockedSender], wasEmpty: Bool) {
+        crowd.slotsReservedForSockets -= 1
+        return admitSenders()
     }
 
     /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
-    private mutating func letOneIn() -> BlockedSender? {
-        if isDead || rareCrowd.isBlank || crowd.senders.isEmpty || queue.count + crowd.keptPlaces >= openLimit {
+    private mutating func admitNextSender() -> BlockedSender? {
+        if isDead || rareCrowd.isBlank || crowd.senders.isEmpty
+            || queue.count + crowd.slotsReservedForSockets >= openLimit
+        {
             return nil
         }
         let sender = crowd.senders.removeFirst()
-        if let message = sender.takeMessage() { append(message) }
+        if let message = sender.removeMessage() { append(message) }
         return sender
     }
 
-    private mutating func letIn() -> (senders: [BlockedSender], wasEmpty: Bool) {
+    private mutating func admitSenders() -> (senders: [BlockedSender], wasEmpty: Bool) {
         let wasEmpty = queue.isEmpty
         var senders: [BlockedSender] = []
-        while let sender = letOneIn() { senders.append(sender) }
+        while let sender = admitNextSender() { senders.append(sender) }
         return (senders, wasEmpty)
     }
 
@@ -240,7 +242,7 @@ struct MailboxState: ~Copyable {
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
     mutating func setLimit(_ limit: Int) -> (senders: [BlockedSender], wasEmpty: Bool) {
         storedLimit = UInt16(limit)
-        return letIn()
+        return admitSenders()
     }
 
     /// From now on the most messages that wait are counted anew.
@@ -257,7 +259,7 @@ struct MailboxState: ~Copyable {
     }
 
     /// The messages that the policy has dropped and nobody has bounced yet.
-    mutating func takeDropped() -> [MachMessage] {
+    mutating func removeDropped() -> [MachMessage] {
         if rareCrowd.isBlank || crowd.dropped.isEmpty { return [] }
         defer { crowd.dropped = [] }
         return crowd.dropped
@@ -294,7 +296,7 @@ extension MailboxState {
     /// - Returns: what to tell at once; nil when there is no room now.
     mutating func awaitRoom(_ notice: LoopNotification<SendPossibility>) -> SendPossibility? {
         if isDead { return .deadName }
-        if !hasRoom { queue.reclaim() }
+        if !hasRoom { queue.revokeLease() }
         if hasRoom { return .possible }
         crowd.roomNotices.removeAll { $0.isOver }  // those whose loops have ended meanwhile
         crowd.roomNotices.append(notice)
@@ -302,7 +304,7 @@ extension MailboxState {
     }
 
     /// The notices that are due, because there is room or the port is gone.
-    mutating func takeRoomNotices() -> [LoopNotification<SendPossibility>] {
+    mutating func removeDueRoomNotices() -> [LoopNotification<SendPossibility>] {
         guard !rareCrowd.isBlank, !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
         defer { crowd.roomNotices = [] }
         return crowd.roomNotices

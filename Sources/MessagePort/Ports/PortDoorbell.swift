@@ -25,17 +25,17 @@ import Synchronization
 /// - Important: Thread safety: any thread.
 public final class PortDoorbell: Sendable {
     private let members: EpollSet  // immutable
-    private let bell: EventDescriptor  // immutable
-    private let isRung = Atomic<Bool>(false)  // changed under the port's lock
+    private let doorbell: EventDescriptor  // immutable
+    private let isSignalled = Atomic<Bool>(false)  // changed under the port's lock
 
-    private static let bellKey: UInt64 = 1
+    private static let doorbellKey: UInt64 = 1
     private static let socketsKey: UInt64 = 2
 
     init() throws(PortError) {
         do throws(SystemError) {
-            bell = try EventDescriptor()
+            doorbell = try EventDescriptor()
             members = try EpollSet()
-            try members.add(bell.raw, .readable, key: Self.bellKey)
+            try members.add(doorbell.raw, .readable, key: Self.doorbellKey)
         } catch {
             throw PortError(error)
         }
@@ -47,18 +47,18 @@ public final class PortDoorbell: Sendable {
     /// Follows a change of the port's queue. The caller holds the port's lock, so that rings keep the order of the
     /// changes.
     func match(_ mailbox: borrowing MailboxState) {
-        let shouldRing = mailbox.isDead || !mailbox.queue.isEmpty
-        if shouldRing == isRung.load(ordering: .relaxed) { return }
-        isRung.store(shouldRing, ordering: .relaxed)
-        if shouldRing { bell.ring() } else { bell.silence() }
+        let shouldSignal = mailbox.isDead || !mailbox.queue.isEmpty
+        if shouldSignal == isSignalled.load(ordering: .relaxed) { return }
+        isSignalled.store(shouldSignal, ordering: .relaxed)
+        if shouldSignal { doorbell.signal() } else { doorbell.clear() }
     }
 
     /// Something is left in the sockets: whoever is told of changes only is told of one. Where nothing is left after
     /// all, nobody sees it. The caller holds the port's lock.
-    func ringAgain() {
-        if isRung.load(ordering: .relaxed) { return }
-        bell.ring()
-        bell.silence()
+    func signalAgain() {
+        if isSignalled.load(ordering: .relaxed) { return }
+        doorbell.signal()
+        doorbell.clear()
     }
 
     /// Is readable for what arrives in the port's sockets too. The caller holds the port's lock.
@@ -77,15 +77,15 @@ public final class PortDoorbell: Sendable {
 extension LocalPort {
     func doorbell() throws(PortError) -> PortDoorbell {
         try checkProcess()
-        if let bell = state.withLock({ $0.extras.bell }) { return bell }
+        if let doorbell = state.withLock({ $0.extras.doorbell }) { return doorbell }
         let made = try PortDoorbell()
         let result = state.withLock { state -> Result<PortDoorbell, PortError> in
             if state.mailbox.isDead { return .failure(PortError(.invalidPort).at(label)) }
-            if let bell = state.extras.bell { return .success(bell) }
+            if let doorbell = state.extras.doorbell { return .success(doorbell) }
             if let sockets = state.extras.sockets, let failure = made.watch(sockets) { return .failure(failure) }
-            state.mailbox.reclaim()  // whoever takes a message from now on rings or silences it
+            state.mailbox.revokeLease()  // whoever takes a message from now on rings or silences it
             made.match(state.mailbox)
-            state.extras.bell = made
+            state.extras.doorbell = made
             return .success(made)
         }
         willReceiveElsewhere()

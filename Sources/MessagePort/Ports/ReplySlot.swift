@@ -34,7 +34,7 @@ final class ReplySlot: ReplyReceiver {
     private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself listens to
     private let directToken = Atomic<UInt64>(0)
     private let wasRead = Atomic<Bool>(false)
-    private let wasTaken = Atomic<Bool>(false)
+    private let wasRightRemoved = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
     /// A slot for a request to a destination.
@@ -57,7 +57,7 @@ final class ReplySlot: ReplyReceiver {
     }
 
     /// Whether only the message's receiver can reply: the right is in a message that waits, or is being handled.
-    var isBound: Bool { !wasTaken.load(ordering: .acquiring) }
+    var isBound: Bool { !wasRightRemoved.load(ordering: .acquiring) }
 
     // MARK: The callee's side
 
@@ -84,14 +84,14 @@ final class ReplySlot: ReplyReceiver {
 
     func noteRead() { wasRead.store(true, ordering: .releasing) }
 
-    func noteTaken() { wasTaken.store(true, ordering: .releasing) }
+    func noteRightRemoved() { wasRightRemoved.store(true, ordering: .releasing) }
 
     var isAbandoned: Bool {
         isInherited || state.withLock { if case .abandoned = $0.stage { true } else { false } }
     }
 
     func watchAbandonment(_ watcher: DeathWatcher) {
-        watch { watcher.tell() }
+        watch { watcher.notify() }
     }
 
     func token(over connection: any ReplyConnection) -> UInt64? {
@@ -104,18 +104,18 @@ final class ReplySlot: ReplyReceiver {
         watch { [weak connection] in connection?.giveUp(token: token) }
     }
 
-    private func watch(_ tell: @escaping @Sendable () -> Void) {
+    private func watch(_ notify: @escaping @Sendable () -> Void) {
         if isInherited { return }
         let isAbandoned = state.withLock { state in
             switch state.stage {
             case .waiting:
-                state.watches.append(tell)
+                state.watches.append(notify)
                 return false
             case .abandoned: return true
             case .replied, .failed, .over: return false
             }
         }
-        if isAbandoned { tell() }
+        if isAbandoned { notify() }
     }
 
     // MARK: The requester's side
@@ -169,7 +169,7 @@ final class ReplySlot: ReplyReceiver {
             return true
         }
         if !isFirst { return false }
-        if case .abandoned = stage { for tell in old.watches { tell() } }
+        if case .abandoned = stage { for notify in old.watches { notify() } }
         old.continuation?.resume()
         loop?.wakeUp()
         return true
@@ -186,21 +186,21 @@ extension MachMessage {
 final class PortReplyReceiver: ReplyReceiver {
     /// What is to be said when the port ends before the reply has come.
     private enum Abandonment {
-        case unheard
+        case unobserved
         case ending(Int)
         case settled
     }
 
-    private let core: LocalPort  // immutable
-    private let abandonment = Mutex(Abandonment.unheard)
+    private let localPort: LocalPort  // immutable
+    private let abandonment = Mutex(Abandonment.unobserved)
 
-    init(_ core: LocalPort) {
-        self.core = core
+    init(_ localPort: LocalPort) {
+        self.localPort = localPort
     }
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         defer { settle() }
-        try core.checkProcess()
+        try localPort.checkProcess()
         if case .dead = admit(message) { throw PortError(.deadName) }
     }
 
@@ -218,41 +218,41 @@ final class PortReplyReceiver: ReplyReceiver {
         var message = message
         message.cameByReplyRight = true
         var offered: MachMessage? = message
-        return core.admit(&offered, exceedingLimit: true)
+        return localPort.admit(&offered, exceedingLimit: true)
     }
 
-    var isAbandoned: Bool { core.isDead }
+    var isAbandoned: Bool { localPort.isDead }
 
     func watchAbandonment(_ watcher: DeathWatcher) {
         // It fails in a forked child alone, which is told nothing of its parent's ports.
-        _ = try? core.watchDeath(watcher)
+        _ = try? localPort.watchDeath(watcher)
     }
 
     /// The end of the port is the end of the wait.
     func passAbandonment(to connection: any ReplyConnection, token: UInt64) {
-        let number = core.whenDead { [weak connection] in connection?.giveUp(token: token) }
+        let number = localPort.whenDead { [weak connection] in connection?.giveUp(token: token) }
         guard let number else { return }
         let isLate = abandonment.withLock { abandonment in
             if case .settled = abandonment { return true }
             abandonment = .ending(number)
             return false
         }
-        if isLate { core.cancelEnding(number) }
+        if isLate { localPort.cancelEnding(number) }
     }
 
     /// The reply has come, or will not come: the port's end changes nothing any more.
     private func settle() {
-        if core.isInherited { return }
+        if localPort.isInherited { return }
         let old = abandonment.withLock { abandonment in
             defer { abandonment = .settled }
             return abandonment
         }
-        if case .ending(let number) = old { core.cancelEnding(number) }
+        if case .ending(let number) = old { localPort.cancelEnding(number) }
     }
 
     /// The port's own receiver reads the connection from now on.
     func expectReply(over connection: any ReplyConnection) throws(PortError) {
-        try core.openSockets().add(over: connection)
+        try localPort.openSockets().add(over: connection)
     }
 }
 

@@ -17,7 +17,7 @@ final class CountedRight: Sendable {
     }
 
     deinit {
-        port.rightDidGo()
+        port.rightDidEnd()
     }
 }
 
@@ -38,7 +38,7 @@ struct SenderTally: Sendable {
     }
 
     /// A right of this process has gone, and all its copies.
-    mutating func rightDidGo() {
+    mutating func rightDidEnd() {
         rightCount -= 1
     }
 
@@ -51,23 +51,23 @@ struct SenderTally: Sendable {
         acceptingCount -= 1
     }
 
-    mutating func clientMayCome() {
+    mutating func clientDidConnect() {
         clientCount += 1
     }
 
     /// Who may have come has not, or only looks on.
-    mutating func clientDidNotCome() {
+    mutating func clientDidNotConnect() {
         clientCount -= 1
     }
 
-    mutating func clientDidGo() {
+    mutating func clientDidDisconnect() {
         hasHadClients = true
-        clientDidNotCome()
+        clientDidNotConnect()
     }
 
     /// Whether there were senders, and none is left. A port with an address that nobody has connected to yet still
     /// waits for the first: somebody was given the address.
-    func haveGone(hasAddress: Bool) -> Bool {
+    func haveAllEnded(hasAddress: Bool) -> Bool {
         rightCount == 0 && clientCount == 0 && acceptingCount == 0
             && (hasAddress ? hasHadClients : hasHadRights || hasHadClients)
     }

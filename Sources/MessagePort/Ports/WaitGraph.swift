@@ -53,11 +53,11 @@ enum WaitGraph {
     /// - Throws: `wouldDeadlock` when it would wait for ever. Nothing is noted then.
     static func enter(_ loop: ThreadRunLoop, _ wait: Wait) throws(PortError) -> Outer {
         let outer = note(wait, at: loop)
-        if wait.port.isSeenServed { return outer }
+        if wait.port.isKnownServed { return outer }
         var search = Search()
-        guard search.findsNobody(serving: wait.port) else { return outer }
+        guard search.findsNoThread(serving: wait.port) else { return outer }
         let isCertain = deciding.withLock { _ in
-            guard search.stillHolds() else { return false }
+            guard search.areWaitsUnchanged() else { return false }
             note(outer, at: loop)
             return true
         }
@@ -87,7 +87,7 @@ enum WaitGraph {
         private var again: [Wait?] = []
 
         /// Whether only threads can be reached that wait for each other.
-        mutating func findsNobody(serving first: LocalPort) -> Bool {
+        mutating func findsNoThread(serving first: LocalPort) -> Bool {
             var ports = [first]
             while let port = ports.popLast() {
                 if servers[ObjectIdentifier(port)] != nil { continue }
@@ -103,7 +103,7 @@ enum WaitGraph {
         }
 
         /// Whether every wait that was seen still goes on.
-        mutating func stillHolds() -> Bool {
+        mutating func areWaitsUnchanged() -> Bool {
             // Kept, so that none is released under the lock.
             again = waits.map { Self.wait(of: $0.loop) }
             return zip(waits, again).allSatisfy { $0.wait === $1 && $0.wait.isBlocked }
@@ -131,10 +131,10 @@ enum WaitGraph {
 extension LocalPort {
     /// Whether a loop that serves the port is seen at the first look not to wait: the usual case, for which no list is
     /// made.
-    fileprivate var isSeenServed: Bool {
+    fileprivate var isKnownServed: Bool {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return true }
         let source = state.withLock { state in
-            let isCurrent = state.handlers.areAll(of: state.turns.current)
+            let isCurrent = state.handlers.areAll(of: state.ownership.current)
             return isCurrent ? state.sources.first : nil
         }
         return source?.firstLoop?.waitNote.withLock { $0 == nil } ?? false
@@ -145,7 +145,7 @@ extension LocalPort {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return nil }
         let (sources, older) = state.withLock { state in
             // After a move, nobody begins before the handlers that are under way elsewhere have ended.
-            let older = state.handlers.all.filter { $0.turn != state.turns.current }.map { unsafe $0.loop }
+            let older = state.handlers.all.filter { $0.generation != state.ownership.current }.map { unsafe $0.loop }
             return (state.sources.all, older)
         }
         let loops = sources.flatMap(\.loops)

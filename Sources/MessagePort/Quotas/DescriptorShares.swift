@@ -51,33 +51,33 @@ package final class DescriptorBudget: Sendable {
     package static let wakeChannels = DescriptorBudget { DescriptorShares().wakeChannels }
 
     private let limit: @Sendable () -> Int  // immutable
-    private let taken = Atomic<Int>(0)
+    private let reserved = Atomic<Int>(0)
 
     /// How many are counted now.
-    package var count: Int { taken.load(ordering: .relaxed) }
+    package var count: Int { reserved.load(ordering: .relaxed) }
 
     init(limit: @escaping @Sendable () -> Int) {
         self.limit = limit
     }
 
-    /// Counts descriptors that are about to be opened, all or none. Each call that returns true needs a call of `give`.
+    /// Counts descriptors that are about to be opened, all or none. Each call that returns true needs a call of `release`.
     ///
     /// - Parameter count: how many.
     /// - Returns: whether the limit has room for them.
-    package func take(_ count: Int) -> Bool {
+    package func reserve(_ count: Int) -> Bool {
         let limit = limit()
-        var known = taken.load(ordering: .relaxed)
+        var known = reserved.load(ordering: .relaxed)
         while known + count <= limit {
-            let (isTaken, now) = taken.weakCompareExchange(
+            let (isReserved, now) = reserved.weakCompareExchange(
                 expected: known, desired: known + count, ordering: .relaxed)
-            if isTaken { return true }
+            if isReserved { return true }
             known = now
         }
         return false
     }
 
     /// Removes descriptors from the count: they are closed, or could not be opened.
-    package func give(_ count: Int) {
-        taken.subtract(count, ordering: .relaxed)
+    package func release(_ count: Int) {
+        reserved.subtract(count, ordering: .relaxed)
     }
 }

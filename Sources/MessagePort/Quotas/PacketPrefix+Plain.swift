@@ -37,7 +37,7 @@ extension RingConsumer {
     ///   - packets: set to the packets found.
     ///   - limit: the most packets.
     ///   - size: it ends with the packet that reaches this many bytes.
-    mutating func seePlain(_ packets: inout [PacketPrefix], atMost limit: Int, size: Int) {
-        seeFronts(&packets, atMost: limit, size: size) { $0.isPlainMessage }
+    mutating func peekPlain(_ packets: inout [PacketPrefix], atMost limit: Int, size: Int) {
+        peekFronts(&packets, atMost: limit, size: size) { $0.isPlainMessage }
     }
 }

@@ -89,7 +89,7 @@ struct PeerAccounts {
     private func messageLimit(of user: UInt32, isSharer: Bool = true) -> Int {
         if let limit = limits.queuedMessages { return limit }
         guard let queueLimit, accounts.count > 1 else { return .max }
-        let account = users.place(of: user).map { users[$0] } ?? UserAccount()
+        let account = users.index(of: user).map { users[$0] } ?? UserAccount()
         let limit = userMessageLimit(of: account, queueLimit, isSharer: isSharer || account.sharers > 0)
         return Self.share(of: limit, account.processes, isSharer ? account.sharers : account.sharers + 1)
     }
@@ -113,8 +113,8 @@ struct PeerAccounts {
     /// Whether the processes of a user together have reached a limit, or more than the given fraction of their
     /// messages.
     private func isUserOver(_ user: UInt32, ofMessages part: Int = 1) -> Bool {
-        guard user != ownUser || users.count > 1, let place = users.place(of: user) else { return false }
-        let account = users[place]
+        guard user != ownUser || users.count > 1, let index = users.index(of: user) else { return false }
+        let account = users[index]
         if limits.queuedMessages == nil, let queueLimit, users.count > 1 {
             let limit = userMessageLimit(of: account, queueLimit)
             if part == 1 ? account.cost.messages >= limit : account.cost.messages > limit / part { return true }
@@ -135,11 +135,11 @@ struct PeerAccounts {
     ///   - isLimited: whether the limits apply to it.
     /// - Returns: false when the process, or its user, has reached the limit: it is not counted then.
     mutating func connect(_ key: UInt64, of owner: PeerID, isLimited: Bool = true) -> Bool {
-        if isLimited, let place = accounts.place(of: owner), accounts[place].connections >= limits.connections {
+        if isLimited, let index = accounts.index(of: owner), accounts[index].connections >= limits.connections {
             return false
         }
-        if isLimited, owner.user != ownUser, let place = users.place(of: owner.user),
-            users[place].connections >= ofUser(limits.connections)
+        if isLimited, owner.user != ownUser, let index = users.index(of: owner.user),
+            users[index].connections >= ofUser(limits.connections)
         {
             return false
         }
@@ -162,11 +162,11 @@ struct PeerAccounts {
     ///
     /// - Returns: false when connections of its process, or of its user, have reached the limit; it is not counted
     ///   then.
-    mutating func takeRings(_ key: UInt64) -> Bool {
-        guard let owner = owners[key], let place = accounts.place(of: owner) else { return false }
-        if accounts[place].rings.count >= Self.ringLimit { return false }
-        if owner.user != ownUser, let place = users.place(of: owner.user),
-            users[place].rings >= ofUser(Self.ringLimit)
+    mutating func reserveRings(_ key: UInt64) -> Bool {
+        guard let owner = owners[key], let index = accounts.index(of: owner) else { return false }
+        if accounts[index].rings.count >= Self.ringLimit { return false }
+        if owner.user != ownUser, let index = users.index(of: owner.user),
+            users[index].rings >= ofUser(Self.ringLimit)
         {
             return false
         }
@@ -175,18 +175,18 @@ struct PeerAccounts {
     }
 
     /// A connection that was to get rings got none.
-    mutating func giveRings(_ key: UInt64) {
+    mutating func releaseRings(_ key: UInt64) {
         guard let owner = owners[key] else { return }
         change(owner) { $0.rings.remove(key) }
     }
 
     /// Whether a process is over its limits, so that nothing new is read from it.
     func isOver(_ owner: PeerID) -> Bool {
-        accounts.place(of: owner).map { isOver(owner, at: $0) } ?? false
+        accounts.index(of: owner).map { isOver(owner, at: $0) } ?? false
     }
 
-    private func isOver(_ owner: PeerID, at place: Int) -> Bool {
-        let cost = accounts[place].cost
+    private func isOver(_ owner: PeerID, at index: Int) -> Bool {
+        let cost = accounts[index].cost
         return isOver(cost) || cost.messages >= messageLimit(of: owner.user) || isUserOver(owner.user)
     }
 
@@ -196,14 +196,14 @@ struct PeerAccounts {
 
     /// What a process may still use before nothing new is read from it; it is counted as one that has messages there.
     func allowance(of owner: PeerID) -> ResourceUsage {
-        let cost = accounts.place(of: owner).map { accounts[$0].cost } ?? ResourceUsage()
+        let cost = accounts.index(of: owner).map { accounts[$0].cost } ?? ResourceUsage()
         if isOver(cost) || isUserOver(owner.user) { return ResourceUsage() }
         let limit = messageLimit(of: owner.user, isSharer: cost.messages > 0)
         var left = ResourceUsage(
             messages: max(0, limit - cost.messages), bytes: limits.queuedBytes - cost.bytes,
             descriptors: limits.queuedDescriptors - cost.descriptors)
-        if owner.user != ownUser, let place = users.place(of: owner.user) {
-            let all = users[place].cost
+        if owner.user != ownUser, let index = users.index(of: owner.user) {
+            let all = users[index].cost
             left.bytes = min(left.bytes, ofUser(limits.queuedBytes) - all.bytes)
             left.descriptors = min(left.descriptors, ofUser(limits.queuedDescriptors) - all.descriptors)
             if let limit = limits.queuedMessages.map(ofUser) {
@@ -217,7 +217,7 @@ struct PeerAccounts {
     /// it may still send, so that it resumes when half of what it has in the queue is dequeued.
     ///
     /// - Returns: what was charged.
-    mutating func take(firstOf packets: [PacketPrefix], by owner: PeerID) -> ResourceUsage {
+    mutating func charge(firstOf packets: [PacketPrefix], by owner: PeerID) -> ResourceUsage {
         let left = allowance(of: owner)
         let (messages, bytes) = (left.messages - left.messages / 2, left.bytes - left.bytes / 2)
         var cost = ResourceUsage()
@@ -225,7 +225,7 @@ struct PeerAccounts {
             guard cost.messages < messages, cost.bytes < bytes, packet.payloadSize <= limits.messageBytes else { break }
             cost += packet.cost
         }
-        if cost.messages > 0 { take(cost, by: owner) }
+        if cost.messages > 0 { charge(cost, by: owner) }
         return cost
     }
 
@@ -237,32 +237,32 @@ struct PeerAccounts {
     ///
     /// - Returns: whether it is.
     mutating func pause(_ key: UInt64) -> Bool {
-        guard let owner = owners[key], let place = accounts.place(of: owner), isOver(owner, at: place) else {
+        guard let owner = owners[key], let index = accounts.index(of: owner), isOver(owner, at: index) else {
             return false
         }
-        accounts[place].paused.insert(key)
-        if isUserOver(owner.user), let place = users.place(of: owner.user) { users[place].hasPaused = true }
+        accounts[index].paused.insert(key)
+        if isUserOver(owner.user), let index = users.index(of: owner.user) { users[index].hasPaused = true }
         return true
     }
 
-    mutating func take(_ cost: ResourceUsage, by owner: PeerID) {
+    mutating func charge(_ cost: ResourceUsage, by owner: PeerID) {
         change(owner) { $0.cost += cost }
     }
 
-    /// - Returns: whether connections that were paused may be read again: `takeResumable` returns them.
-    mutating func giveBack(_ cost: ResourceUsage, by owner: PeerID) -> Bool {
+    /// - Returns: whether connections that were paused may be read again: `removeResumable` returns them.
+    mutating func refund(_ cost: ResourceUsage, by owner: PeerID) -> Bool {
         var (left, hasPaused) = (ResourceUsage(), false)
         change(owner) { account in
             account.cost -= cost
             (left, hasPaused) = (account.cost, !account.paused.isEmpty)
         }
-        guard let place = users.place(of: owner.user) else { return false }
+        guard let index = users.index(of: owner.user) else { return false }
         if isUserOver(owner.user, ofMessages: 2) {
             // The next process of the user that returns a charge has all of them checked.
-            if hasPaused { users[place].hasPaused = true }
+            if hasPaused { users[index].hasPaused = true }
             return false
         }
-        return users[place].hasPaused || hasPaused && mayResume(owner, left)
+        return users[index].hasPaused || hasPaused && mayResume(owner, left)
     }
 
     /// Resumes the connections that were paused and may be read again.
@@ -270,40 +270,40 @@ struct PeerAccounts {
     /// - Parameter owner: the process, and with it others of its user that were paused because of the user's limit; nil
     ///   for all processes.
     /// - Returns: the connections; they are not paused any more.
-    mutating func takeResumable(of owner: PeerID? = nil) -> Set<UInt64> {
+    mutating func removeResumable(of owner: PeerID? = nil) -> Set<UInt64> {
         var resumed: Set<UInt64> = []
         for owner in owner.map({ owners(besides: $0) }) ?? accounts.allOwners {
-            guard let place = accounts.place(of: owner), !accounts[place].paused.isEmpty else { continue }
-            guard mayResume(owner, accounts[place].cost) else {
-                if let user = users.place(of: owner.user), isUserOver(owner.user, ofMessages: 2) {
+            guard let index = accounts.index(of: owner), !accounts[index].paused.isEmpty else { continue }
+            guard mayResume(owner, accounts[index].cost) else {
+                if let user = users.index(of: owner.user), isUserOver(owner.user, ofMessages: 2) {
                     users[user].hasPaused = true
                 }
                 continue
             }
-            resumed.formUnion(accounts[place].paused)
-            accounts[place].paused = []
+            resumed.formUnion(accounts[index].paused)
+            accounts[index].paused = []
         }
         return resumed
     }
 
     /// The processes to check when one has returned a charge.
     private mutating func owners(besides owner: PeerID) -> [PeerID] {
-        guard let place = users.place(of: owner.user), users[place].hasPaused else { return [owner] }
-        users[place].hasPaused = false  // until one of them must keep waiting
+        guard let index = users.index(of: owner.user), users[index].hasPaused else { return [owner] }
+        users[index].hasPaused = false  // until one of them must keep waiting
         return accounts.allOwners.filter { $0.user == owner.user }
     }
 
     private mutating func change(_ owner: PeerID, _ body: (inout Account) -> Void) {
-        let place = accounts.place(of: owner, default: Account())
+        let index = accounts.index(of: owner, default: Account())
         let (before, connections, rings, wasEmpty) = (
-            accounts[place].cost, accounts[place].connections, accounts[place].rings.count, accounts[place].isEmpty
+            accounts[index].cost, accounts[index].connections, accounts[index].rings.count, accounts[index].isEmpty
         )
-        body(&accounts[place])
-        let (after, isEmpty) = (accounts[place].cost, accounts[place].isEmpty)
-        let user = users.place(of: owner.user, default: UserAccount())
+        body(&accounts[index])
+        let (after, isEmpty) = (accounts[index].cost, accounts[index].isEmpty)
+        let user = users.index(of: owner.user, default: UserAccount())
         let hadMessages = users[user].cost.messages > 0
-        users[user].connections += accounts[place].connections - connections
-        users[user].rings += accounts[place].rings.count - rings
+        users[user].connections += accounts[index].connections - connections
+        users[user].rings += accounts[index].rings.count - rings
         users[user].cost += after
         users[user].cost -= before
         if (before.messages > 0) != (after.messages > 0) { users[user].sharers += after.messages > 0 ? 1 : -1 }
@@ -311,7 +311,7 @@ struct PeerAccounts {
         let hasMessages = users[user].cost.messages > 0
         if hadMessages != hasMessages { sharerCount += hasMessages ? 1 : -1 }
         if users[user].processes == 0 { users.remove(at: user) }
-        if isEmpty { accounts.remove(at: place) }
+        if isEmpty { accounts.remove(at: index) }
     }
 }
 
@@ -333,43 +333,43 @@ final class PeerRules: Sendable {
 struct PeerTable<Owner: Hashable & Sendable, Value: Sendable>: Sendable {
     private var values: [Value] = []
     private var owners: [Owner] = []
-    private var places: [Owner: Int] = [:]
-    private var lastPlace = 0
+    private var indices: [Owner: Int] = [:]
+    private var lastIndex = 0
 
     var count: Int { owners.count }
     var isEmpty: Bool { owners.isEmpty }
     var allOwners: [Owner] { owners }
 
     /// The index of a process's value, valid until a value is removed; nil when there is none.
-    func place(of owner: Owner) -> Int? {
-        if lastPlace < owners.count, owners[lastPlace] == owner { return lastPlace }
-        return places[owner]
+    func index(of owner: Owner) -> Int? {
+        if lastIndex < owners.count, owners[lastIndex] == owner { return lastIndex }
+        return indices[owner]
     }
 
     /// The index of a process's value, which is added if there is none.
-    mutating func place(of owner: Owner, default value: @autoclosure () -> Value) -> Int {
-        if let known = place(of: owner) {
-            lastPlace = known
+    mutating func index(of owner: Owner, default value: @autoclosure () -> Value) -> Int {
+        if let known = index(of: owner) {
+            lastIndex = known
             return known
         }
-        lastPlace = owners.count
-        places[owner] = lastPlace
+        lastIndex = owners.count
+        indices[owner] = lastIndex
         owners.append(owner)
         values.append(value())
-        return lastPlace
+        return lastIndex
     }
 
-    subscript(place: Int) -> Value {
-        _read { yield values[place] }
-        _modify { yield &values[place] }
+    subscript(index: Int) -> Value {
+        _read { yield values[index] }
+        _modify { yield &values[index] }
     }
 
     /// Removes a value. Another one may have its index then.
-    mutating func remove(at place: Int) {
-        places[owners[place]] = nil
+    mutating func remove(at index: Int) {
+        indices[owners[index]] = nil
         let (owner, value) = (owners.removeLast(), values.removeLast())
-        if place == owners.count { return }
-        (owners[place], values[place]) = (owner, value)
-        places[owner] = place
+        if index == owners.count { return }
+        (owners[index], values[index]) = (owner, value)
+        indices[owner] = index
     }
 }

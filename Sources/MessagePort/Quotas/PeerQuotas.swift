@@ -54,10 +54,10 @@ final class PeerQuotas: Sendable {
             let limit = isAnswer ? MessageLimits.payload : accounts.limits.messageBytes
             if header.totalLength > UInt64(limit) { return (limit, true) }
             let memory = ResourceUsage.message + Int(header.componentCount) * ResourceUsage.component
-            let taken = ResourceUsage(
+            let initialCost = ResourceUsage(
                 messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength) + memory, descriptors: descriptors)
-            accounts.take(taken, by: owner)
-            cost = taken
+            accounts.charge(initialCost, by: owner)
+            cost = initialCost
             return (limit, accounts.isOver(owner))
         }
         // A previous charge, if there is one, is released here, without the lock.
@@ -74,7 +74,7 @@ final class PeerQuotas: Sendable {
     /// - Returns: what was charged.
     func charge(_ owner: PeerID, forFirstOf packets: [PacketPrefix], _ isOver: inout Bool) -> ResourceUsage {
         withLock { accounts in
-            let cost = accounts.take(firstOf: packets, by: owner)
+            let cost = accounts.charge(firstOf: packets, by: owner)
             isOver = accounts.isOver(owner)
             return cost
         }
@@ -82,15 +82,15 @@ final class PeerQuotas: Sendable {
 
     /// Charges a process for replies that it does not read.
     func charge(_ owner: PeerID, forUnread cost: ResourceUsage) -> PeerCharge {
-        withLock { $0.take(cost, by: owner) }
+        withLock { $0.charge(cost, by: owner) }
         return PeerCharge(self, owner, cost)
     }
 
     /// Deducts a cost from its account; connections that were paused because of it resume. In a forked child, whose
     /// accounts belong to the parent, it does nothing.
-    func giveBack(_ cost: ResourceUsage, by owner: PeerID) {
+    func refund(_ cost: ResourceUsage, by owner: PeerID) {
         if sysForkCount() != forkCount { return }
-        if withLock({ $0.giveBack(cost, by: owner) }) { sockets.withLock({ $0 })?.resume(owner) }
+        if withLock({ $0.refund(cost, by: owner) }) { sockets.withLock({ $0 })?.resume(owner) }
     }
 }
 
@@ -109,12 +109,12 @@ struct PeerCharge: ~Copyable, Sendable {
     }
 
     deinit {
-        ledger.giveBack(cost, by: owner)
+        ledger.refund(cost, by: owner)
     }
 
     /// Charges for more.
     mutating func add(_ more: ResourceUsage) {
-        ledger.withLock { $0.take(more, by: owner) }
+        ledger.withLock { $0.charge(more, by: owner) }
         cost += more
     }
 }

@@ -145,7 +145,7 @@ extension MachMessage {
     }
 
     /// Gives up the message's memory: its bytes are recycled for another.
-    consuming func leaveMemory() { parts.leaveMemory() }
+    consuming func recycleMemory() { parts.recycleMemory() }
 
     private func byteComponent(at index: Int) -> [UInt8]? {
         var left = index
@@ -270,6 +270,6 @@ extension SendRight: CustomStringConvertible {
 extension MachPort: CustomStringConvertible {
     /// The port's number in this process and its queue: for people, and of no fixed form.
     public var description: String {
-        isValid ? "\(core.label) (\(queueCount) of \(queueLimit) messages)" : "\(core.label) (invalid)"
+        isValid ? "\(localPort.label) (\(queueCount) of \(queueLimit) messages)" : "\(localPort.label) (invalid)"
     }
 }

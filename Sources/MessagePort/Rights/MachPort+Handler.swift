@@ -45,7 +45,7 @@ extension MachPort {
 
     /// The same; `delegate` is what the handler calls.
     func setHandler(_ handler: Handler?, of delegate: WeakDelegate?) {
-        if core.isInherited { return }
+        if localPort.isInherited { return }
         // The old one is released outside the lock: what it holds may use the port in its deinit.
         replaceReceiver(by: Receiver(handler), of: delegate)
         if isValid { return }
@@ -55,7 +55,7 @@ extension MachPort {
 
     private func replaceReceiver(by new: Receiver?, of delegate: WeakDelegate?) {
         let old = state.withLock { $0.replaceReceiver(by: new, of: delegate) }
-        core.receiverChanges.add(1, ordering: .releasing)
+        localPort.receiverChanges.add(1, ordering: .releasing)
         withExtendedLifetime(old) {}
     }
 
@@ -64,17 +64,17 @@ extension MachPort {
     ///
     /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
     public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
-        if core.isInherited { return }
+        if localPort.isInherited { return }
         _ = state.withLock { $0.replaceInvalidationHandler(by: handler) }
-        if !isValid { tellInvalidation() }
+        if !isValid { callInvalidationHandler() }
     }
 
     /// Whether there is something to call when the port becomes invalid.
     package var hasInvalidationHandler: Bool {
-        core.isInherited ? false : state.withLock { $0.rarities?.invalidationHandler != nil }
+        localPort.isInherited ? false : state.withLock { $0.rarities?.invalidationHandler != nil }
     }
 
-    func tellInvalidation() {
+    func callInvalidationHandler() {
         let handler = state.withLock { $0.replaceInvalidationHandler(by: nil) }?.invalidationHandler
         handler?()
     }
@@ -127,33 +127,35 @@ extension MachPort {
     ///   ``unscheduleEverywhere()`` removes that. ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``;
     ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Then everything is as it was.
     public func setDispatcher(_ dispatcher: Dispatcher?) throws(PortError) {
-        try core.checkProcess()
+        try localPort.checkProcess()
         let service = state.withLock { $0.service }
         guard let dispatcher else {
             if service.isDispatcher { unscheduleEverywhere() }
             return
         }
-        if !service.isDispatcher, service.source?.isValid == true { throw PortError(.servedElsewhere).at(core.label) }
+        if !service.isDispatcher, service.source?.isValid == true {
+            throw PortError(.servedElsewhere).at(localPort.label)
+        }
         let loop = try IOThread.loop()
-        let turn = core.makeTurnNumber()
-        let dispatch = PortDispatch(self, turn, dispatcher)
+        let generation = localPort.makeGeneration()
+        let dispatch = PortDispatch(self, generation, dispatcher)
         let made = RunLoopSource(name: "port dispatch", routine: dispatch)
         dispatch.setSource(made)
-        guard try core.attach(made) else { throw PortError(.invalidPort).at(core.label) }
+        guard try localPort.attach(made) else { throw PortError(.invalidPort).at(localPort.label) }
         do throws(PortError) {
             try loop.addOrThrow(made, to: .default)
         } catch {
-            core.detach(made)
+            localPort.detach(made)
             made.invalidate()
             throw error
         }
-        giveTurn(to: .dispatcher(made), turn)
-        if !isValid { throw PortError(.invalidPort).at(core.label) }
+        giveOwnership(to: .dispatcher(made), generation)
+        if !isValid { throw PortError(.invalidPort).at(localPort.label) }
     }
 }
 
 /// One call of a dispatcher.
-private final class Enqueuing: Sendable {
+private final class DispatcherCall: Sendable {
     /// The calling thread; zero when the call has returned.
     private let thread = Atomic<UInt>(sysThisThread())
 
@@ -176,15 +178,15 @@ private final class PortDispatch: SourceRoutine {
     }
 
     private let port: MachPort  // immutable
-    private let turn: UInt64  // immutable
+    private let generation: UInt64  // immutable
     private let enqueue: MachPort.Dispatcher  // immutable
     private let state = Mutex(State())
 
-    init(_ port: MachPort, _ turn: UInt64, _ enqueue: @escaping MachPort.Dispatcher) {
+    init(_ port: MachPort, _ generation: UInt64, _ enqueue: @escaping MachPort.Dispatcher) {
         self.port = port
-        self.turn = turn
+        self.generation = generation
         self.enqueue = enqueue
-        let owner = port.core.owner
+        let owner = port.localPort.owner
         state.withLock { $0.owner = owner }
     }
 
@@ -194,7 +196,7 @@ private final class PortDispatch: SourceRoutine {
     }
 
     /// While there is a block the shared thread has nothing to check: the block checks for the next message itself.
-    func isReady() -> Bool { state.withLock { !$0.isBusy } && port.core.hasMessage(inTurn: turn) }
+    func isReady() -> Bool { state.withLock { !$0.isBusy } && port.localPort.hasMessage(inGeneration: generation) }
 
     /// The source is in one mode of one loop, so it has ended. A block that is still under way retains only the port.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
@@ -216,9 +218,9 @@ private final class PortDispatch: SourceRoutine {
             return state.isBusy
         }
         if isBusy { return pause() }
-        port.core.receiveFromSockets()
-        guard port.core.hasMessage(inTurn: turn) else {
-            if let source = state.withLock({ $0.source }) { port.core.pauseWhileHeldUp(source) }
+        port.localPort.receiveFromSockets()
+        guard port.localPort.hasMessage(inGeneration: generation) else {
+            if let source = state.withLock({ $0.source }) { port.localPort.pauseWhileBlocked(source) }
             return
         }
         state.withLock { $0.isBusy = true }
@@ -226,30 +228,30 @@ private final class PortDispatch: SourceRoutine {
     }
 
     private func enqueueNext() {
-        let place = Enqueuing()
-        enqueue { self.handle(calledFrom: place) }
-        place.end()
+        let call = DispatcherCall()
+        enqueue { self.handle(calledFrom: call) }
+        call.end()
     }
 
     /// Stops watching the sockets until the block has returned.
     private func pause() {
         guard let source = state.withLock({ $0.source }) else { return }
         try? source.watch(pollable: nil)
-        if state.withLock({ !$0.isPaused }), let sockets = port.core.sockets {
+        if state.withLock({ !$0.isPaused }), let sockets = port.localPort.sockets {
             source.watchSoon(pollable: sockets.rawValue)
         }
     }
 
     /// The block. When it is called before its dispatcher has returned, the shared thread checks for the next message:
     /// nested blocks would exhaust the stack.
-    private func handle(calledFrom place: Enqueuing) {
-        _ = port.handleMessages(turn) { false }
-        if !place.isUnderWayHere, port.core.hasMessage(inTurn: turn) { return enqueueNext() }
+    private func handle(calledFrom call: DispatcherCall) {
+        _ = port.handleMessages(generation) { false }
+        if !call.isUnderWayHere, port.localPort.hasMessage(inGeneration: generation) { return enqueueNext() }
         let (source, wasPaused) = state.withLock { state in
             defer { (state.isBusy, state.isPaused) = (false, false) }
             return (state.source, state.isPaused)
         }
-        if wasPaused, let sockets = port.core.sockets { source?.watchSoon(pollable: sockets.rawValue) }
+        if wasPaused, let sockets = port.localPort.sockets { source?.watchSoon(pollable: sockets.rawValue) }
         source?.ring()
     }
 }
@@ -264,7 +266,7 @@ extension MachPort {
     /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``
     ///   and ``PortError/Code/systemCallFailed`` when the kernel gives no descriptor.
     public func doorbell() throws(PortError) -> PortDoorbell {
-        try core.doorbell()
+        try localPort.doorbell()
     }
 }
 
@@ -306,7 +308,7 @@ extension MachPort {
     /// The object that handles messages; nil when there is none, it is gone, a handler was set after it, or the port is
     /// invalid.
     public var delegate: (any MachPortDelegate)? {
-        if core.isInherited { return nil }
+        if localPort.isInherited { return nil }
         return state.withLock { $0.rarities?.delegate }?.object
     }
 }
@@ -317,18 +319,18 @@ final class UnownedSourceRoutine: SourceRoutine {
     private struct State {
         weak var source: RunLoopSource?
         /// The port, or what owns it, while the source is in a loop.
-        var keeper: (any AnyObject & Sendable)?
+        var retained: (any AnyObject & Sendable)?
     }
 
     private weak let port: MachPort?
-    private let core: LocalPort  // immutable
-    private let turn: UInt64  // immutable
+    private let localPort: LocalPort  // immutable
+    private let generation: UInt64  // immutable
     private let state = Mutex(State())  // locked before the source's lock
 
-    init(_ port: MachPort, _ turn: UInt64) {
+    init(_ port: MachPort, _ generation: UInt64) {
         self.port = port
-        core = port.core
-        self.turn = turn
+        localPort = port.localPort
+        self.generation = generation
     }
 
     /// Sets the source of this routine.
@@ -336,34 +338,34 @@ final class UnownedSourceRoutine: SourceRoutine {
         state.withLock { $0.source = source }
     }
 
-    var looksWhenPerformed: Bool { true }
-    func isReady() -> Bool { core.hasMessage(inTurn: turn) }
-    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) { core.visitArrivalPlaces(body) }
+    var checksWhenPerformed: Bool { true }
+    func isReady() -> Bool { localPort.hasMessage(inGeneration: generation) }
+    func visitPollables(_ body: (any BusyPollable) -> Void) { localPort.visitPollables(body) }
 
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
-        keepWhileInLoop()
-        core.willBeHeardElsewhere()
+        retainWhileInLoop()
+        localPort.otherListenerWillBegin()
     }
 
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
         let port = port
-        core.willBeHeardElsewhere()
-        keepWhileInLoop()
+        localPort.otherListenerWillBegin()
+        retainWhileInLoop()
         port?.dropUnusedSource()
     }
 
     func perform() -> SourceOutcome { perform { false } }
 
-    func perform(while goesOn: () -> Bool) -> SourceOutcome {
-        port?.handleMessages(turn, while: goesOn) ?? .nothing
+    func perform(while beginNextPass: () -> Bool) -> SourceOutcome {
+        port?.handleMessages(generation, while: beginNextPass) ?? .nothing
     }
 
     /// Called after each entry into a mode and each leave: so the last call sees the final state.
-    private func keepWhileInLoop() {
-        let keeper: (any AnyObject & Sendable)? = core.owner ?? port
+    private func retainWhileInLoop() {
+        let retained: (any AnyObject & Sendable)? = localPort.owner ?? port
         let old = state.withLock { state in
-            let old = state.keeper
-            state.keeper = state.source?.loops.isEmpty == false ? keeper : nil
+            let old = state.retained
+            state.retained = state.source?.loops.isEmpty == false ? retained : nil
             return old
         }
         withExtendedLifetime(old) {}  // the port may end with it, and the source with that

@@ -30,35 +30,35 @@ extension MachPort {
             // A source that left its last loop at this very moment was invalidated: get a new one.
         } while !source.isValid && isValid
         dropUnusedSource()  // the loop's thread, or the port, has ended
-        if !isValid { throw PortError(.invalidPort).at(core.label) }
+        if !isValid { throw PortError(.invalidPort).at(localPort.label) }
     }
 
     /// The port's source, made when there is none, or it was invalidated. `order` and `staysForOthers` apply only when
     /// it is made.
     func attachedSource(order: Int = 0, staysForOthers: Bool = false) throws(PortError) -> RunLoopSource {
-        try core.checkProcess()
-        let (old, turn) = state.withLock { ($0.service, $0.turn) }
+        try localPort.checkProcess()
+        let (old, generation) = state.withLock { ($0.service, $0.generation) }
         if let source = old.source, source.isValid {
-            if old.isDispatcher { throw PortError(.servedElsewhere).at(core.label) }
+            if old.isDispatcher { throw PortError(.servedElsewhere).at(localPort.label) }
             return source
         }
-        let (made, service) = makeSource(turn, order: order, staysForOthers: staysForOthers)
-        guard try core.attach(made) else {
+        let (made, service) = makeSource(generation, order: order, staysForOthers: staysForOthers)
+        guard try localPort.attach(made) else {
             dropUnusedSource()  // one that was stored after the port had ended
-            throw PortError(.invalidPort).at(core.label)
+            throw PortError(.invalidPort).at(localPort.label)
         }
         let (isTaken, former) = state.withLock { state in
             let former = state.source
             // After a move this source would not call the handler.
-            let isTaken = former === old.source && state.turn == turn
+            let isTaken = former === old.source && state.generation == generation
             if isTaken { state.service = service }
             return (isTaken, former)
         }
         if isTaken {
-            if let former { core.detach(former) }
+            if let former { localPort.detach(former) }
             return made
         }
-        core.detach(made)
+        localPort.detach(made)
         made.invalidate()
         return try attachedSource(order: order, staysForOthers: staysForOthers)
     }
@@ -69,21 +69,21 @@ extension MachPort {
     ///   - loop: the loop.
     ///   - mode: the mode that it was scheduled in.
     public func unschedule(from loop: ThreadRunLoop, in mode: RunLoopMode = .default) {
-        if core.isInherited { return }
+        if localPort.isInherited { return }
         guard let source = state.withLock({ $0.source }) else { return }
         loop.remove(source, from: mode)
     }
 
     /// A source that retains the port while a loop has it.
     func makeSource(
-        _ turn: UInt64, order: Int = 0, staysForOthers: Bool = false
+        _ generation: UInt64, order: Int = 0, staysForOthers: Bool = false
     ) -> (source: RunLoopSource, service: HandlerBinding) {
         let label = order == 0 ? SourceLabel.portMessages : SourceLabel(SourceLabel.portMessages.name, order: order)
-        guard staysForOthers || core.owner != nil else {
-            let source = RunLoopSource(label: label, routine: Routine(port: self, turn: turn))
+        guard staysForOthers || localPort.owner != nil else {
+            let source = RunLoopSource(label: label, routine: Routine(port: self, generation: generation))
             return (source, .loops(source))
         }
-        let routine = UnownedSourceRoutine(self, turn)
+        let routine = UnownedSourceRoutine(self, generation)
         let source = RunLoopSource(label: label, routine: routine)
         routine.setSource(source)
         return (source, .looseLoops(source))
@@ -92,20 +92,22 @@ extension MachPort {
     /// The routine of the port's source. It retains the port, and the port ends it when it is in no loop.
     private struct Routine: SourceRoutine {
         let port: MachPort
-        let turn: UInt64
+        let generation: UInt64
 
-        var looksWhenPerformed: Bool { true }
-        func isReady() -> Bool { port.core.hasMessage(inTurn: turn) }
-        func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) { port.core.visitArrivalPlaces(body) }
-        func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.core.willBeHeardElsewhere() }
+        var checksWhenPerformed: Bool { true }
+        func isReady() -> Bool { port.localPort.hasMessage(inGeneration: generation) }
+        func visitPollables(_ body: (any BusyPollable) -> Void) { port.localPort.visitPollables(body) }
+        func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.localPort.otherListenerWillBegin() }
 
         func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
-            port.core.willBeHeardElsewhere()
+            port.localPort.otherListenerWillBegin()
             port.dropUnusedSource()
         }
 
         func perform() -> SourceOutcome { perform { false } }
-        func perform(while goesOn: () -> Bool) -> SourceOutcome { port.handleMessages(turn, while: goesOn) }
+        func perform(while beginNextPass: () -> Bool) -> SourceOutcome {
+            port.handleMessages(generation, while: beginNextPass)
+        }
     }
 
     /// Ends the source when it is in no loop, and other code cannot have it.
@@ -116,20 +118,21 @@ extension MachPort {
             state.service = .nobody
             return source
         }
-        if let source { core.detach(source) }
+        if let source { localPort.detach(source) }
     }
 
     /// Dequeues messages and calls the handler with them: one, and further ones while the loop goes on with this port.
     ///
     /// - Returns: whether there was one, where a new connection alone does not count; and whether there are more.
-    func handleMessages(_ turn: UInt64, while goesOn: () -> Bool) -> SourceOutcome {
+    func handleMessages(_ generation: UInt64, while beginNextPass: () -> Bool) -> SourceOutcome {
         var present = PresentReceiver()
-        let outcome = core.handleMessages(inTurn: turn, on: .current, while: goesOn) { message in
+        let outcome = localPort.handleMessages(inGeneration: generation, on: .current, while: beginNextPass) {
+            message in
             present.follow(self)
             present.handle(message, at: self)
         }
-        if !outcome.hasHandled, let source = state.withLock({ $0.turn == turn ? $0.source : nil }) {
-            core.pauseWhileHeldUp(source)
+        if !outcome.hasHandled, let source = state.withLock({ $0.generation == generation ? $0.source : nil }) {
+            localPort.pauseWhileBlocked(source)
         }
         return outcome
     }
@@ -142,7 +145,7 @@ extension MachPort {
 
         /// Picks up a handler that was set before the message was dequeued.
         mutating func follow(_ port: MachPort) {
-            let changeCount = port.core.receiverChanges.load(ordering: .acquiring)
+            let changeCount = port.localPort.receiverChanges.load(ordering: .acquiring)
             if changeCount == self.changeCount { return }
             self.changeCount = changeCount
             handler = port.state.withLock { $0.receiver }?.handler
@@ -151,7 +154,7 @@ extension MachPort {
         func handle(_ message: MachMessage, at port: MachPort) {
             if handler?(port, message) != nil {
                 message.replyTarget?.handlerDidEnd()
-            } else if port.core.isDead {
+            } else if port.localPort.isDead {
                 // The port ended after the message was dequeued: the message is not handled, and its requester gets the
                 // reason.
                 message.replyTarget?.fail(PortError(.peerDied))
@@ -243,39 +246,39 @@ extension MachPort {
     ///   - mode: a mode of it, or ``/RunLoopCore/RunLoopMode/common``.
     /// - Throws: as ``schedule(on:in:)``. The port then stays where it was.
     public func move(to loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
-        try core.checkProcess()
-        let turn = core.makeTurnNumber()
-        let (source, service) = makeSource(turn)
-        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
+        try localPort.checkProcess()
+        let generation = localPort.makeGeneration()
+        let (source, service) = makeSource(generation)
+        guard try localPort.attach(source) else { throw PortError(.invalidPort).at(localPort.label) }
         do throws(PortError) {
             try loop.addOrThrow(source, to: mode)
         } catch {
-            core.detach(source)
+            localPort.detach(source)
             source.invalidate()
             throw error
         }
-        giveTurn(to: service, turn)
-        if !isValid { throw PortError(.invalidPort).at(core.label) }
+        giveOwnership(to: service, generation)
+        if !isValid { throw PortError(.invalidPort).at(localPort.label) }
     }
 
     /// Removes the port from every loop, so that another thread may receive from it. Messages stay in the queue.
     ///
     /// A handler that is under way goes on; no other begins.
     public func unscheduleEverywhere() {
-        if core.isInherited { return }
-        giveTurn(to: .nobody, core.makeTurnNumber())
+        if localPort.isInherited { return }
+        giveOwnership(to: .nobody, localPort.makeGeneration())
     }
 
     /// Replaces the port's source, unless a later move has done so.
-    func giveTurn(to service: HandlerBinding, _ turn: UInt64) {
+    func giveOwnership(to service: HandlerBinding, _ generation: UInt64) {
         let (old, isLast) = state.withLock { state -> (RunLoopSource?, Bool) in
-            guard turn > state.turn else { return (service.source, false) }
-            defer { (state.service, state.turn) = (service, turn) }
+            guard generation > state.generation else { return (service.source, false) }
+            defer { (state.service, state.generation) = (service, generation) }
             return (state.source, true)
         }
-        if isLast { core.giveTurn(to: turn) }
+        if isLast { localPort.giveOwnership(to: generation) }
         if let old {
-            core.detach(old)
+            localPort.detach(old)
             old.invalidate()
         }
         dropUnusedSource()  // the loop's thread, or the port, has ended
@@ -307,7 +310,7 @@ extension MachPort {
             }
             // Otherwise it left its last loop at this very moment.
             if isOurs, source.isValid { return source }
-            if !isValid { throw PortError(.invalidPort).at(core.label) }
+            if !isValid { throw PortError(.invalidPort).at(localPort.label) }
         }
     }
 }

@@ -34,10 +34,10 @@ public final class MachPort: Sendable {
         var service = HandlerBinding.nobody
         var source: RunLoopSource? { service.source }
         /// The generation in `HandlerOwnership` of this source, or of the next.
-        var turn: UInt64 = 0
+        var generation: UInt64 = 0
     }
 
-    package let core: LocalPort  // immutable
+    package let localPort: LocalPort  // immutable
     let state: Mutex<State>  // locked before the source's lock
 
     /// Makes a port that is reachable within this process; it uses no file descriptor.
@@ -56,21 +56,21 @@ public final class MachPort: Sendable {
     /// The same, for a port that intercepts some of its messages before they are queued.
     init(queueLimit: Int, queuePolicy: QueuePolicy = .refuse, handler: Handler?, intercept: LocalPort.Interceptor?) {
         Self.checkQueueLimit(queueLimit)
-        core = LocalPort(queueLimit: queueLimit, policy: queuePolicy, intercept: intercept)
+        localPort = LocalPort(queueLimit: queueLimit, policy: queuePolicy, intercept: intercept)
         state = Mutex(State(receiver: Receiver(handler)))
     }
 
     deinit {
         invalidate()
         // A forked child has a copy: if the copy ended, it would remove its parent's sockets.
-        if core.isInherited { core.outliveProcess() }
+        if localPort.isInherited { localPort.outliveProcess() }
     }
 
     /// A right to send to this port; all of them are equal. `MACH_MSG_TYPE_MAKE_SEND`.
     ///
     /// - Returns: the right.
     public func makeSendRight() -> SendRight {
-        SendRight(core)
+        SendRight(localPort)
     }
 
     /// A right to send one message to this port, whatever its queue holds. `MACH_MSG_TYPE_MAKE_SEND_ONCE`.
@@ -79,13 +79,13 @@ public final class MachPort: Sendable {
     ///
     /// - Returns: the right.
     public func makeSendOnceRight() -> SendOnceRight {
-        let target = ReplyTarget(PortReplyReceiver(core))
+        let target = ReplyTarget(PortReplyReceiver(localPort))
         _ = target.take()
         return SendOnceRight(taken: target)
     }
 
     /// Whether the port can receive.
-    public var isValid: Bool { !core.isDead }
+    public var isValid: Bool { !localPort.isDead }
 
     /// Ends the port: it receives nothing more, leaves every run loop, and is a dead name for all send rights.
     ///
@@ -96,14 +96,14 @@ public final class MachPort: Sendable {
     /// bouncing, and the invalidation handler, may still be under way on the thread of the first. It does not wait for
     /// that, because the invalidation handler may itself wait for the other thread.
     public func invalidate() {
-        guard core.die() else { return }
+        guard localPort.die() else { return }
         let old = state.withLock { state in
             defer { state.service = .nobody }
             return (state.replaceReceiver(by: nil, of: nil), state.source)
         }
-        core.receiverChanges.add(1, ordering: .releasing)
+        localPort.receiverChanges.add(1, ordering: .releasing)
         old.1?.invalidate()
-        tellInvalidation()
+        callInvalidationHandler()
         withExtendedLifetime(old) {}  // what the handler holds is released after the invalidation handler was called
     }
 }
@@ -125,13 +125,13 @@ extension RunLoopMode {
 
 /// Moves arrivals from the sockets into the queue for a thread that waits in `receive(within:)`.
 private struct ReceiveRoutine: SourceRoutine {
-    let core: LocalPort
+    let localPort: LocalPort
 
-    func isReady() -> Bool { core.hasMessage }
-    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) { core.visitArrivalPlaces(body) }
+    func isReady() -> Bool { localPort.hasMessage }
+    func visitPollables(_ body: (any BusyPollable) -> Void) { localPort.visitPollables(body) }
 
     func perform() -> SourceOutcome {
-        core.receiveFromSockets()
+        localPort.receiveFromSockets()
         return .handled
     }
 }
@@ -142,10 +142,10 @@ extension MachPort {
     /// - Returns: the message, or nil.
     /// - Throws: ``PortError/Code/invalidPort`` when the port is invalid; ``PortError/Code/forkedProcess``.
     public func tryReceive() throws(PortError) -> MachMessage? {
-        try core.checkProcess()
-        core.willReceiveElsewhere()
-        if let message = core.take() { return message }
-        if core.isDead { throw PortError(.invalidPort).at(core.label) }
+        try localPort.checkProcess()
+        localPort.willReceiveElsewhere()
+        if let message = localPort.receive() { return message }
+        if localPort.isDead { throw PortError(.invalidPort).at(localPort.label) }
         return nil
     }
 
@@ -165,17 +165,18 @@ extension MachPort {
         if limit <= .zero { return nil }
         let deadline = MonotonicInstant.after(limit)
         let loop = ThreadRunLoop.current
-        let source = RunLoopSource(label: .portReceive, routine: ReceiveRoutine(core: core))
-        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
+        let source = RunLoopSource(label: .portReceive, routine: ReceiveRoutine(localPort: localPort))
+        guard try localPort.attach(source) else { throw PortError(.invalidPort).at(localPort.label) }
         defer {
-            core.detach(source)
+            localPort.detach(source)
             source.invalidate()
         }
         try loop.addOrThrow(source, to: .portReceive)
         while true {
             if let message = try tryReceive() { return message }
             let result = loop.run(
-                mode: .portReceive, until: deadline, while: { [core] in !core.hasMessage && !core.isDead })
+                mode: .portReceive, until: deadline,
+                while: { [localPort] in !localPort.hasMessage && !localPort.isDead })
             if result == .timedOut { return try tryReceive() }
         }
     }
@@ -222,12 +223,12 @@ extension MachPort {
             ///
             /// - Returns: the message; nil when the port is invalid, or the task was cancelled.
             public mutating func next() async throws(PortError) -> MachMessage? {
-                try await port.core.takeForTask()
+                try await port.localPort.receiveForTask()
             }
 
             /// The same, in the caller's isolation.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(PortError) -> MachMessage? {
-                try await port.core.takeForTask()
+                try await port.localPort.receiveForTask()
             }
         }
     }
@@ -237,13 +238,13 @@ extension MachPort {
 
 extension MachPort {
     /// How many messages wait in the queue.
-    public var queueCount: Int { core.look(or: 0) { $0.queue.count } }
+    public var queueCount: Int { localPort.withMailbox(or: 0) { $0.queue.count } }
 
     /// How many messages may wait in the queue. `mach_port_limits`.
-    public var queueLimit: Int { core.look(or: 0) { $0.limit } }
+    public var queueLimit: Int { localPort.withMailbox(or: 0) { $0.limit } }
 
     /// What happens to a message for which the queue has no room.
-    public var queuePolicy: QueuePolicy { core.look(or: .refuse) { $0.policy } }
+    public var queuePolicy: QueuePolicy { localPort.withMailbox(or: .refuse) { $0.policy } }
 
     /// Changes how many messages may wait in the queue. `mach_port_set_attributes` with `MACH_PORT_LIMITS_INFO`.
     ///
@@ -253,26 +254,26 @@ extension MachPort {
     /// - Parameter limit: how many messages, from 1 to ``maximumQueueLimit``; others trap.
     public func setQueueLimit(_ limit: Int) {
         Self.checkQueueLimit(limit)
-        if core.isInherited { return }
-        core.change { $0.setLimit(limit) }
-        core.shareQueue()
+        if localPort.isInherited { return }
+        localPort.change { $0.setLimit(limit) }
+        localPort.shareQueue()
     }
 
     /// The most messages that have waited in the queue at once, since the port was made or the mark was reset.
-    public var queueHighWaterMark: Int { core.look(or: 0) { $0.highWater } }
+    public var queueHighWaterMark: Int { localPort.withMailbox(or: 0) { $0.highWater } }
 
     /// Sets the high-water mark to the number of messages that wait now.
     ///
     /// - Returns: the mark as it was.
     @discardableResult
     public func resetQueueHighWaterMark() -> Int {
-        core.look(or: 0) { $0.resetHighWater() }
+        localPort.withMailbox(or: 0) { $0.resetHighWater() }
     }
 
     /// How many messages were dropped since the port was made: by the queue's policy, or unread because they were
     /// larger than ``PeerLimits/messageBytes`` and asked for no reply. What the policy drops bounces: its requester
     /// gets ``PortError/Code/messageDropped``, and its descriptors are closed.
-    public var droppedMessageCount: Int { core.look(or: 0) { $0.droppedCount } }
+    public var droppedMessageCount: Int { localPort.withMailbox(or: 0) { $0.droppedCount } }
 
     static func checkQueueLimit(_ limit: Int) {
         if !(1...maximumQueueLimit).contains(limit) {
@@ -291,7 +292,7 @@ extension MachPort {
     ///
     /// - Parameter policy: asked once for each connection, before anything is read from it.
     public func setPeerPolicy(_ policy: PeerPolicy) {
-        core.changePeerRules { PeerRules(policy: policy, limits: $0.limits) }
+        localPort.changePeerRules { PeerRules(policy: policy, limits: $0.limits) }
     }
 
     /// Sets what one other process may use at the port; initially ``PeerLimits/standard``.
@@ -306,7 +307,7 @@ extension MachPort {
                 "These peer limits are not possible: \(limits); choose each at least 1, "
                     + "and messageBytes at most \(MessageLimits.payload).")
         }
-        core.changePeerRules { PeerRules(policy: $0.policy, limits: limits) }
+        localPort.changePeerRules { PeerRules(policy: $0.policy, limits: limits) }
     }
 }
 
@@ -339,11 +340,11 @@ extension MachPort {
     public func notifyWhenNoSenders(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) throws(PortError) -> NoticeRequest {
-        try core.checkProcess()  // before the loop's lock is acquired
+        try localPort.checkProcess()  // before the loop's lock is acquired
         let request = NoticeRequest()
         let notice = LoopNotification<Void>(on: loop, in: mode) { _ in if request.begin() { handler() } }
         do throws(PortError) {
-            try core.watchSenders(notice)
+            try localPort.watchSenders(notice)
         } catch {
             notice.cancel()
             throw error
@@ -364,8 +365,8 @@ extension MachPort {
     public func setInvalidationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
-        if core.isInherited { return }
+        if localPort.isInherited { return }
         let notice = LoopNotification<Void>(on: loop, in: mode) { _ in handler() }
-        setInvalidationHandler { notice.tell() }
+        setInvalidationHandler { notice.notify() }
     }
 }

@@ -62,7 +62,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     }
 
     /// Delivers it, unless it is over.
-    func tell(_ content: Content) {
+    func notify(_ content: Content) {
         guard let handler = end() else { return }
         loop.perform(in: [mode], name: "port notice") { handler(content) }
     }
@@ -86,7 +86,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
 
 extension LoopNotification where Content == Void {
     /// Delivers it, unless it is over.
-    func tell() { tell(()) }
+    func notify() { notify(()) }
 }
 
 /// A requested notice, which the requester may withdraw before it is delivered.

@@ -34,7 +34,7 @@ public struct PortError: Error, Hashable, Sendable {
     /// What the error is about: a name, a path, a size and its limit.
     package let subject: Subject?
     /// Which port the error is about, when that is known: "port 3".
-    package var place: String?
+    package var subjectPort: String?
     /// What became of the message, when the code alone does not say.
     package var knownDelivery: Delivery?
 
@@ -242,10 +242,10 @@ extension PortError {
     }
 
     /// The same error with the port that it is about, unless the port is already set.
-    package func at(_ place: @autoclosure () -> String) -> PortError {
-        if self.place != nil { return self }
+    package func at(_ subjectPort: @autoclosure () -> String) -> PortError {
+        if self.subjectPort != nil { return self }
         var error = self
-        error.place = place()
+        error.subjectPort = subjectPort()
         return error
     }
 
@@ -258,7 +258,7 @@ extension PortError {
         }
         if code == .nameEmpty { return self }
         var error = self
-        error.place = "the port \(name.debugDescription)"
+        error.subjectPort = "the port \(name.debugDescription)"
         return error
     }
 
@@ -297,7 +297,7 @@ extension PortError: CustomStringConvertible {
             if !more.isEmpty { facts.append("it says \(more.debugDescription)") }
         case nil: break
         }
-        if let place { facts.append(place) }
+        if let subjectPort { facts.append(subjectPort) }
         switch knownDelivery {
         case .unread?: facts.append("nobody had read the message")
         case .read?: facts.append("the message had been read")

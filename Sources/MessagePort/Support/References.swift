@@ -5,19 +5,19 @@ import Synchronization
 
 /// A strong reference that can be released. It replaces a weak reference to an object with an explicit end: once an
 /// object has had a weak reference, every use of it counts references on the slow path for the rest of its life.
-final class Kept<Object: Sendable>: Sendable {
-    private let kept: Mutex<Object?>
+final class ReleasableReference<Object: Sendable>: Sendable {
+    private let reference: Mutex<Object?>
 
     init(_ object: Object) {
-        kept = Mutex(object)
+        reference = Mutex(object)
     }
 
     /// The object; nil once it was released.
-    var object: Object? { kept.withLock { $0 } }
+    var object: Object? { reference.withLock { $0 } }
 
     /// Releases the object.
-    func letGo() {
-        let old = kept.withLock { $0.take() }
+    func release() {
+        let old = reference.withLock { $0.take() }
         withExtendedLifetime(old) {}  // released without the lock
     }
 }
@@ -77,16 +77,16 @@ protocol Blankable: ~Copyable, Sendable {
 /// The storage of a value that is no longer blank. It is behind a pointer, so that no access needs an exclusivity
 /// check.
 @safe final class RareBox<Value: Blankable & ~Copyable>: @unchecked Sendable {
-    fileprivate let place: UnsafeMutablePointer<Value>  // immutable
+    fileprivate let pointer: UnsafeMutablePointer<Value>  // immutable
 
     init() {
-        unsafe place = .allocate(capacity: 1)
-        unsafe place.initialize(to: Value())
+        unsafe pointer = .allocate(capacity: 1)
+        unsafe pointer.initialize(to: Value())
     }
 
     deinit {
-        unsafe place.deinitialize(count: 1)
-        unsafe place.deallocate()
+        unsafe pointer.deinitialize(count: 1)
+        unsafe pointer.deallocate()
     }
 }
 
@@ -101,12 +101,12 @@ struct Rare<Value: Blankable & ~Copyable>: Sendable {
     var value: Value {
         @inline(__always) _read {
             let box = box ?? Value.blank
-            yield unsafe box.place.pointee
+            yield unsafe box.pointer.pointee
         }
         @inline(__always) _modify {
             if box == nil { box = RareBox() }
             let box = box ?? Value.blank
-            yield unsafe &box.place.pointee
+            yield unsafe &box.pointer.pointee
         }
     }
 

@@ -34,10 +34,10 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case ring = 9
     /// The port's end has the rings too, or, with an error code as the message id, does not want them.
     case ringAnswer = 10
-    /// The sender's further packets are in its ring, up to a mark there. It also wakes the reader, as `bell` does.
-    case lane = 11
+    /// The sender's further packets are in its ring, up to a mark there. It also wakes the reader, as `wakeUp` does.
+    case pathChange = 11
     /// Wakes the reader of the sender's ring: there is data in it that nothing else would report.
-    case bell = 12
+    case wakeUp = 12
     /// From the right's end: asks for the port's statistics. From the port's end, under the token of that: the answer;
     /// the payload is numbers.
     case statistics = 13
@@ -82,7 +82,7 @@ extension PacketHeader {
 
 extension PacketHeader {
     /// Whether it only wakes the ring's reader: such a packet holds nothing else.
-    var isBell: Bool { self == PacketHeader(kind: .bell) || self == PacketHeader(kind: .lane) }
+    var isWakeUp: Bool { self == PacketHeader(kind: .wakeUp) || self == PacketHeader(kind: .pathChange) }
 
     /// The 40 bytes as five numbers in little-endian order.
     var words: PacketWords {

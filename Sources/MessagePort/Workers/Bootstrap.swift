@@ -14,7 +14,7 @@ enum Bootstrap {
     /// The descriptor in the child: the one after standard error.
     static let descriptor: CInt = 3
 
-    private static let taken = Mutex<SendRight?>(nil)
+    private static let adopted = Mutex<SendRight?>(nil)
 
     /// The variable's value for a child that inherits a socket.
     static func value(for socket: SharedDescriptor) throws(SystemError) -> String {
@@ -23,12 +23,12 @@ enum Bootstrap {
 
     /// The right to the parent's port; nil when there is none.
     static func right() throws(PortError) -> SendRight? {
-        let result = taken.withLock { taken -> Result<SendRight?, PortError> in
-            if let taken { return .success(taken) }
+        let result = adopted.withLock { adopted -> Result<SendRight?, PortError> in
+            if let adopted { return .success(adopted) }
             guard let value = sysEnvironment(variable) else { return .success(nil) }
             do throws(PortError) {
-                taken = try take(value)
-                return .success(taken)
+                adopted = try adopt(value)
+                return .success(adopted)
             } catch {
                 return .failure(error)
             }
@@ -40,7 +40,7 @@ enum Bootstrap {
     ///
     /// - Returns: the right; nil when it is not: the variable came from a worker that started this process, and the
     ///   descriptor did not.
-    static func take(_ value: String) throws(PortError) -> SendRight? {
+    static func adopt(_ value: String) throws(PortError) -> SendRight? {
         let numbers = value.split(separator: ":", omittingEmptySubsequences: false)
         guard numbers.count == 2, let descriptor = CInt(numbers[0]), descriptor > 2, let inode = UInt64(numbers[1])
         else {

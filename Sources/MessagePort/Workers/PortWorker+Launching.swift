@@ -30,15 +30,15 @@ extension PortWorker {
         let record = WorkerRecord()
         // The check-in may retain its connection, and that its port.
         let port = MachPort(queueLimit: queueLimit, handler: handler) { [weak record] message in
-            record?.takeCheckIn(message) ?? false
+            record?.acceptCheckIn(message) ?? false
         }
         do throws(PortError) {
-            let sockets = try port.core.openSockets()
+            let sockets = try port.localPort.openSockets()
             let (end, process) = try start(program)
             do throws(PortError) {
                 try record.watch(process: process)
                 let child = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
-                try sockets.add(SocketConnection(end, port: port.core, peer: child))
+                try sockets.add(SocketConnection(end, port: port.localPort, peer: child))
             } catch {
                 // By its number only while there is nothing better.
                 if record.process == nil { sysKillAndReap(process) } else { record.killProcess() }
@@ -79,7 +79,7 @@ extension WorkerRecord {
     /// Records the process that was started.
     fileprivate func watch(process: pid_t) throws(PortError) {
         do throws(SystemError) {
-            guard let launched = try LaunchedProcess.watching(child: process) else { return processIsGone() }
+            guard let launched = try LaunchedProcess.watching(child: process) else { return processDidEnd() }
             setProcess(launched)
         } catch {
             throw PortError(error)
@@ -116,7 +116,7 @@ extension PortWorker {
         let record = WorkerRecord()
         let thread = try start(name: name, stackSize: stackSize)
         let port = MachPort(queueLimit: queueLimit, handler: handler) { [weak thread, weak record] message in
-            guard let record, record.takeCheckIn(message) else { return false }
+            guard let record, record.acceptCheckIn(message) else { return false }
             if let own = message.replyPort?.destination as? LocalPort {
                 _ = own.whenDead { [weak thread] in thread?.stop() }
             }

@@ -149,17 +149,17 @@ extension PortWorker {
     /// Receives what a worker that has ended sent before, up to its check-in, or as far as there is room.
     private func receiveLastMessages() {
         repeat {
-            port.core.receiveFromSockets()
-        } while sendRight == nil && port.core.hasRoomForSockets() && hasUnreadMessages
+            port.localPort.receiveFromSockets()
+        } while sendRight == nil && port.localPort.hasRoomForSockets() && hasUnreadMessages
     }
 
     /// Whether the process's connection has unread data, or has ended.
     private var hasUnreadMessages: Bool {
-        guard case .process(let id) = identity, let sockets = port.core.sockets else { return false }
+        guard case .process(let id) = identity, let sockets = port.localPort.sockets else { return false }
         let members = sockets.state.withLock { Array($0.members.values) }
         guard let connection = members.first(where: { $0.peer.processID == id && !$0.isClosed }) else { return false }
-        let seen = try? sysPoll(connection.descriptor.rawValue, .readable, until: .distantPast)
-        return seen?.isEmpty == false
+        let events = try? sysPoll(connection.descriptor.rawValue, .readable, until: .distantPast)
+        return events?.isEmpty == false
     }
 }
 
@@ -171,21 +171,21 @@ extension PortWorker {
     /// A worker without room for the wish does not delay the others: it gets the wish when it has room. Meanwhile this
     /// receives what the workers send, for a worker that waits for room itself may have none.
     static func ask(_ workers: [PortWorker], _ message: MachMessage, until deadline: MonotonicInstant) {
-        let wishes = workers.compactMap { Wish(to: $0, message) }
+        let stopRequests = workers.compactMap { StopRequest(to: $0, message) }
         let loop = ThreadRunLoop.current
         var notices: [LoopNotification<SendPossibility>] = []
         defer { for notice in notices { notice.cancel() } }
         func mustWait() -> Bool {
-            notices = notices.filter { !$0.isOver } + wishes.compactMap { $0.send(orWake: loop) }
-            return wishes.contains { $0.isOpen }
+            notices = notices.filter { !$0.isOver } + stopRequests.compactMap { $0.send(orWake: loop) }
+            return stopRequests.contains { $0.isOpen }
         }
         guard mustWait() else { return }
         do throws(PortError) {
             try WorkerWait().wait(
-                for: wishes.map(\.worker), receivingAll: true, until: deadline, while: mustWait)
+                for: stopRequests.map(\.worker), receivingAll: true, until: deadline, while: mustWait)
         } catch {
             // The workers cannot be watched, but this can wait for them one after the other.
-            for wish in wishes { wish.wait(until: deadline) }
+            for stopRequest in stopRequests { stopRequest.wait(until: deadline) }
         }
     }
 }
@@ -193,7 +193,7 @@ extension PortWorker {
 /// The wish that a worker leave, from the moment at which it is due until the worker has ended.
 ///
 /// It is used on one thread; notices to that thread's loop arrive there.
-private final class Wish: Sendable {
+private final class StopRequest: Sendable {
     let worker: PortWorker
     private let right: SendRight
     private let message: MachMessage
@@ -397,7 +397,7 @@ extension PortWorker {
         for signal in [SIGTERM, SIGKILL] {
             let running = workers.filter { $0.exit == nil }
             let deadline = MonotonicInstant.after(limit)
-            for worker in running { worker.tellToEnd(signal) }
+            for worker in running { worker.requestStop(signal) }
             for worker in running { _ = worker.waitForExit(until: deadline) }
         }
         var exits: [WorkerExit] = []
@@ -411,7 +411,7 @@ extension PortWorker {
         return exits
     }
 
-    private func tellToEnd(_ signal: CInt) {
+    private func requestStop(_ signal: CInt) {
         thread?.stop()
         try? record.process?.signal(signal)
     }

@@ -60,13 +60,13 @@ final class WorkerRecord: Sendable {
     /// Accepts the worker's first check-in. The caller may hold the lock under which a socket is read.
     ///
     /// - Returns: false when the message is no check-in, or the worker has checked in before: then it is for the port.
-    func takeCheckIn(_ message: MachMessage) -> Bool {
+    func acceptCheckIn(_ message: MachMessage) -> Bool {
         guard message.id == MachMessage.checkIn, message.replyPort != nil else { return false }
-        var kept = message
-        kept.envelope.dropCharge()  // it is in no queue, and may live as long as the worker
+        var stored = message
+        stored.envelope.dropCharge()  // it is in no queue, and may live as long as the worker
         let loops = state.withLock { state -> [ThreadRunLoop]? in
             if state.checkIn != nil { return nil }
-            state.checkIn = kept
+            state.checkIn = stored
             return state.waitingLoops
         }
         guard let loops else { return false }
@@ -81,7 +81,7 @@ final class WorkerRecord: Sendable {
     }
 
     /// The process ended before it could be watched, and other code has waited for it.
-    func processIsGone() {
+    func processDidEnd() {
         finish { _ in .unknown }
     }
 
@@ -136,12 +136,12 @@ final class WorkerRecord: Sendable {
         for source in old.sources { source.invalidate() }
         for watcher in old.watchers {
             watcher.source?.invalidate()
-            tell(watcher, exit)
+            notify(watcher, exit)
         }
         for loop in old.waitingLoops { loop.wakeUp() }
     }
 
-    func tell(_ watcher: ExitWatcher, _ exit: WorkerExit) {
+    func notify(_ watcher: ExitWatcher, _ exit: WorkerExit) {
         watcher.loop.perform(in: [watcher.mode], name: "worker end") { watcher.handler(exit) }
     }
 }
@@ -168,7 +168,7 @@ extension WorkerRecord {
             if state.exit == nil { state.watchers.append(watcher) }
             return state.exit
         }
-        if let exit { return tell(watcher, exit) }
+        if let exit { return notify(watcher, exit) }
         do throws(PortError) {
             try watcher.loop.addOrThrow(source, to: watcher.mode)
         } catch {

@@ -56,13 +56,13 @@ final class WorkerWait: Sendable {
             for source in sources { source.invalidate() }
         }
         for worker in workers {
-            if let watch = try MessageWatch(worker, goesOn: receivesAll) {
+            if let watch = try MessageWatch(worker, continuesAfterCheckIn: receivesAll) {
                 watches.append(watch)
                 sources.append(watch.source)
             }
             if let process = worker.record.process { sources.append(worker.endSource(process)) }
             // What came before the watch began.
-            worker.port.core.receiveFromSockets()
+            worker.port.localPort.receiveFromSockets()
             worker.record.reap()
         }
         for source in sources { try loop.addOrThrow(source, to: .workerWait) }
@@ -81,36 +81,36 @@ final class WorkerWait: Sendable {
 /// watch does not go on, or the port's queue is full, the sockets may stay readable: then they are not watched.
 private struct MessageWatch {
     let source: RunLoopSource
-    private let core: LocalPort
+    private let localPort: LocalPort
     private let record: WorkerRecord
-    private let goesOn: Bool
+    private let continuesAfterCheckIn: Bool
     private var isOver = false
     /// Waits for room in the port's queue.
     private var notice: LoopNotification<SendPossibility>?
 
     /// - Returns: nil when the worker has checked in and the watch does not go on, or its port is dead.
-    init?(_ worker: PortWorker, goesOn: Bool) throws(PortError) {
-        if worker.sendRight != nil, !goesOn { return nil }
-        let core = worker.port.core
-        (self.core, record, self.goesOn) = (core, worker.record, goesOn)
+    init?(_ worker: PortWorker, continuesAfterCheckIn: Bool) throws(PortError) {
+        if worker.sendRight != nil, !continuesAfterCheckIn { return nil }
+        let localPort = worker.port.localPort
+        (self.localPort, record, self.continuesAfterCheckIn) = (localPort, worker.record, continuesAfterCheckIn)
         source = RunLoopSource(
-            name: "worker messages", readiness: { false }, perform: { core.receiveFromSockets() })
-        guard try core.attach(source) else { return nil }
+            name: "worker messages", readiness: { false }, perform: { localPort.receiveFromSockets() })
+        guard try localPort.attach(source) else { return nil }
     }
 
     /// Updates whether the sockets are watched. Called before the loop sleeps.
     mutating func update(on loop: ThreadRunLoop) {
         if isOver { return }
-        if record.right != nil, !goesOn { return end() }
-        if core.socketsAreHeldUp {
+        if record.right != nil, !continuesAfterCheckIn { return end() }
+        if localPort.socketsAreHeldUp {
             // Again each time: the end of a handler has all the port's sources watch the sockets.
             try? source.watch(pollable: nil)
             if let notice, !notice.isOver { return }
             let room = LoopNotification<SendPossibility>(on: loop, in: .workerWait) { _ in }
             notice = room
             // It only fails in a forked child, whose copy of the port never has room.
-            try? core.watchRoom(room)
-        } else if notice?.isOver == true, let sockets = core.sockets {
+            try? localPort.watchRoom(room)
+        } else if notice?.isOver == true, let sockets = localPort.sockets {
             notice = nil
             source.watchSoon(pollable: sockets.rawValue)
         }
@@ -119,7 +119,7 @@ private struct MessageWatch {
     mutating func end() {
         isOver = true
         notice?.cancel()
-        core.detach(source)
+        localPort.detach(source)
         source.invalidate()
     }
 }

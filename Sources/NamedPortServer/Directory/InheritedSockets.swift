@@ -18,7 +18,7 @@ final class InheritedSockets: Sendable {
         var process: Int32
         var names: [String]
         /// The names for which descriptors were used, by the descriptor's index.
-        var taken: [Int: PortName] = [:]
+        var used: [Int: PortName] = [:]
     }
 
     private let state = Mutex<State?>(nil)
@@ -45,7 +45,7 @@ final class InheritedSockets: Sendable {
                 let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
                 try use(descriptor, address)
                 sysClose(descriptor)
-                sockets.taken[index] = name
+                sockets.used[index] = name
                 state = sockets
                 return nil
             } catch {
@@ -74,7 +74,7 @@ final class InheritedSockets: Sendable {
     {
         var refusal: PortError?
         for isByPath in [true, false] {
-            for (index, own) in sockets.names.enumerated() where sockets.taken[index] == nil {
+            for (index, own) in sockets.names.enumerated() where sockets.used[index] == nil {
                 let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
                 let bound = (try? sysSocketPath(descriptor)) ?? nil
                 let isDeclared = bound.map { isSame($0, path) } ?? false
@@ -91,8 +91,8 @@ final class InheritedSockets: Sendable {
             }
         }
         if let refusal { throw refusal }
-        let wasTaken = sockets.taken.values.contains(name)
-        throw PortError(wasTaken ? .alreadyCheckedIn : .nameNotDeclared, subject: .name(name.string))
+        let wasUsed = sockets.used.values.contains(name)
+        throw PortError(wasUsed ? .alreadyCheckedIn : .nameNotDeclared, subject: .name(name.string))
     }
 
     /// Whether two paths are in the same directory.

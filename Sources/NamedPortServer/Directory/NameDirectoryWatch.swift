@@ -28,12 +28,12 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     /// Where reports of changes come from.
     enum Kernel: Sendable {
-        case reports(Kept<DirectoryWatch>)
+        case reports(Box<DirectoryWatch>)
         /// From nowhere: an empty set, and how often to read everything.
-        case interval(Kept<EpollSet>, IntervalLooks, Duration)
+        case interval(Box<EpollSet>, IntervalScanning, Duration)
     }
 
-    final class Kept<Value: ~Copyable & Sendable>: Sendable {
+    final class Box<Value: ~Copyable & Sendable>: Sendable {
         let value: Value  // immutable
 
         init(_ value: consuming Value) {
@@ -43,10 +43,10 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     private(set) var kernel: Kernel
     /// The watch that reported changes until the kernel gave no watch any more: callers wait on its descriptor.
-    private var replaced: Kept<DirectoryWatch>?
-    private let looks: IntervalLooks?
+    private var replaced: Box<DirectoryWatch>?
+    private let scanning: IntervalScanning?
     /// When to read the directory although the descriptor is not readable; never while the kernel reports changes.
-    private(set) var nextLook = MonotonicInstant.distantFuture
+    private(set) var nextCheck = MonotonicInstant.distantFuture
     /// The directory above that of names, as a path.
     let path: String
     /// Whether sockets that a supervisor declares are reported too, by the same file names.
@@ -67,22 +67,22 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     ///   - path: the directory above that of names: an absolute path.
     ///   - followsDeclared: whether to report declared sockets too.
     ///   - mayBeShared: whether the directory may be a shared one.
-    ///   - looks: whether it may scan at an interval where the kernel gives no watch.
+    ///   - scanning: whether it may scan at an interval where the kernel gives no watch.
     /// - Returns: the watch, which reports what changes from now on.
     /// - Throws: `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`.
     static func begin(
-        at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false, looks: IntervalLooks? = nil
+        at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false, scanning: IntervalScanning? = nil
     ) throws(PortError) -> NameDirectoryWatch {
         do throws(PortError) {
             var watch = NameDirectoryWatch(
-                .reports(Kept(try makeWatch())), path, followsDeclared, mayBeShared, looks)
+                .reports(Box(try makeWatch())), path, followsDeclared, mayBeShared, scanning)
             try watch.begin()
             return watch
         } catch {
-            guard error.code == .watchLimit, let looks, let interval = looks.interval else { throw error }
+            guard error.code == .watchLimit, let scanning, let interval = scanning.interval else { throw error }
             var watch = NameDirectoryWatch(
-                .interval(Kept(try nothing()), looks, interval), path, followsDeclared, mayBeShared, looks)
-            watch.nextLook = .now
+                .interval(Box(try nothing()), scanning, interval), path, followsDeclared, mayBeShared, scanning)
+            watch.nextCheck = .now
             return watch
         }
     }
@@ -97,9 +97,9 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     }
 
     private init(
-        _ kernel: Kernel, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool, _ looks: IntervalLooks?
+        _ kernel: Kernel, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool, _ scanning: IntervalScanning?
     ) {
-        self.looks = looks
+        self.scanning = scanning
         self.kernel = kernel
         self.path = path
         self.followsDeclared = followsDeclared
@@ -126,21 +126,22 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         do throws(PortError) {
             return try reportedChanges()
         } catch {
-            guard error.code == .watchLimit, case .reports(let watch) = kernel, let looks, let interval = looks.interval
+            guard error.code == .watchLimit, case .reports(let watch) = kernel, let scanning,
+                let interval = scanning.interval
             else { throw error }
-            (kernel, replaced) = (.interval(Kept(try Self.nothing()), looks, interval), watch)
-            nextLook = .now
+            (kernel, replaced) = (.interval(Box(try Self.nothing()), scanning, interval), watch)
+            nextCheck = .now
             return try reportedChanges()
         }
     }
 
     private mutating func reportedChanges() throws(PortError) -> Changes {
-        if case .interval(_, let looks, let interval) = kernel {
+        if case .interval(_, let scanning, let interval) = kernel {
             // Its further reports mean nothing, and would end each wait.
             if let replaced { _ = try? replaced.value.reports() }
-            guard nextLook <= .now else { return .files([]) }
-            looks.count.add(1, ordering: .relaxed)
-            nextLook = .after(interval)
+            guard nextCheck <= .now else { return .files([]) }
+            scanning.count.add(1, ordering: .relaxed)
+            nextCheck = .after(interval)
             names = try openNames()
             return .everything
         }
@@ -170,8 +171,8 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     }
 
     /// Makes the next call read the directory although the interval, where there is one, has not passed.
-    mutating func lookNow() {
-        if nextLook != .distantFuture { nextLook = .now }
+    mutating func checkNow() {
+        if nextCheck != .distantFuture { nextCheck = .now }
     }
 
     /// Whether the path to the directory may lead elsewhere since this report.
@@ -236,7 +237,7 @@ extension NameDirectoryWatch {
     /// - Returns: false when something changed meanwhile.
     private mutating func beginIfStill() throws(PortError) -> Bool {
         let directory = try openNames()
-        let seen = try look()
+        let seen = try resolve()
         if let directory {
             watch = try add("/proc/self/fd/\(directory.raw)", Self.atName) ?? -1
             // By its path where /proc is not mounted; the check below shows whether that still leads there.
@@ -251,7 +252,7 @@ extension NameDirectoryWatch {
             declared = try add(top + "/declared", Self.atDeclared) ?? -1
         }
         // Did it change before the watches were there?
-        guard try look() == seen else { return false }
+        guard try resolve() == seen else { return false }
         guard let directory else { return !seen.isWhole }
         names = directory
         return watch != -1 && directory.isCurrent
@@ -267,7 +268,7 @@ extension NameDirectoryWatch {
         }
     }
 
-    private func look() throws(PortError) -> PathWalk {
+    private func resolve() throws(PortError) -> PathWalk {
         do throws(SystemError) {
             return try PathWalk(to: path + "/names")
         } catch {
@@ -362,7 +363,7 @@ struct PathWalk: Equatable, Sendable {
             }
             let next = (last == "/" ? "" : last) + "/" + name
             if rest.isEmpty { parent = last }
-            let (isThere, target) = try Self.look(at: next)
+            let (isThere, target) = try Self.resolve(at: next)
             noteStep(last, name, mayChange: rest.isEmpty || !isThere || target != nil)
             guard isThere else {
                 noteNameOfLast()
@@ -381,7 +382,7 @@ struct PathWalk: Equatable, Sendable {
     }
 
     /// Whether something is there, and where it leads when it is a link.
-    private static func look(at path: String) throws(SystemError) -> (isThere: Bool, target: String?) {
+    private static func resolve(at path: String) throws(SystemError) -> (isThere: Bool, target: String?) {
         do throws(SystemError) {
             return (true, try sysReadLink(path))
         } catch {

@@ -21,7 +21,7 @@ struct NameEntry: Sendable {
     ///   read, for whatever reason: files of this library can be, and any process of the user can put another there.
     /// - Throws: `descriptorLimit`, `systemCallFailed` when this process has no descriptor or memory left, or the
     ///   system refuses the locks of the directory: then nothing is known of any name.
-    static func look(at file: String, in names: TrustedDirectory) throws(PortError) -> NameEntry? {
+    static func read(at file: String, in names: TrustedDirectory) throws(PortError) -> NameEntry? {
         guard let name = PortName(fileName: file) else { return nil }
         do throws(PortError) {
             guard try LockedFile.isLocked(file, in: names), let held = try NameRules.contents(of: name, in: names),
@@ -45,7 +45,7 @@ struct NameEntry: Sendable {
             throw PortError(error)
         }
         var entries: [String: NameEntry] = [:]
-        for file in files where PortName(fileName: file) != nil { entries[file] = try look(at: file, in: names) }
+        for file in files where PortName(fileName: file) != nil { entries[file] = try read(at: file, in: names) }
         return entries
     }
 

@@ -20,14 +20,14 @@ final class NameMonitor: Sendable {
         /// The other owners.
         var unwatched: Set<Int32> = []
         /// When their names are read again; never when there are none.
-        var nextLook = MonotonicInstant.distantFuture
+        var nextCheck = MonotonicInstant.distantFuture
         /// What was found and not reported yet.
         var pending: [NameEvent] = []
         /// The next scan reads everything.
-        var mustLookAtAll = true
+        var mustScanAll = true
 
         /// Whether the names of owners that are not watched must be read now.
-        var isDue: Bool { nextLook != .distantFuture && nextLook <= .now }
+        var isDue: Bool { nextCheck != .distantFuture && nextCheck <= .now }
     }
 
     /// How many processes are watched for their end at most, each by a descriptor. A record merely states its owner, so
@@ -46,10 +46,10 @@ final class NameMonitor: Sendable {
     /// - Parameters:
     ///   - path: the directory above that of names.
     ///   - mayBeShared: whether the directory may be a shared one.
-    ///   - looks: whether it may scan at an interval where the kernel gives no watch.
+    ///   - scanning: whether it may scan at an interval where the kernel gives no watch.
     /// - Throws: as `NameDirectoryWatch.begin`.
-    init(_ path: String, mayBeShared: Bool = false, looks: IntervalLooks? = nil) throws(PortError) {
-        let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared, looks: looks)
+    init(_ path: String, mayBeShared: Bool = false, scanning: IntervalScanning? = nil) throws(PortError) {
+        let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared, scanning: scanning)
         do throws(SystemError) {
             epoll = try EpollSet()
             try epoll.add(watch.raw, .readable, key: Self.directoryKey)
@@ -64,11 +64,11 @@ final class NameMonitor: Sendable {
 
     /// Whether there is something to report, or to read, that does not make the descriptor readable.
     var hasMore: Bool {
-        state.withLock { !$0.pending.isEmpty || $0.mustLookAtAll || $0.isDue || $0.watch.nextLook <= .now }
+        state.withLock { !$0.pending.isEmpty || $0.mustScanAll || $0.isDue || $0.watch.nextCheck <= .now }
     }
 
     /// When to ask for the next event although the descriptor is not readable.
-    var nextLook: MonotonicInstant { state.withLock { min($0.nextLook, $0.watch.nextLook) } }
+    var nextCheck: MonotonicInstant { state.withLock { min($0.nextCheck, $0.watch.nextCheck) } }
 
     /// The next name that came or went. Never waits.
     ///
@@ -79,10 +79,10 @@ final class NameMonitor: Sendable {
         if sysForkCount() != forkCount { throw PortError(.forkedProcess) }
         let result = state.withLock { state -> Result<NameEvent?, PortError> in
             do throws(PortError) {
-                if state.pending.isEmpty { try look(&state) }
+                if state.pending.isEmpty { try read(&state) }
                 return .success(state.pending.isEmpty ? nil : state.pending.removeFirst())
             } catch {
-                state.mustLookAtAll = true
+                state.mustScanAll = true
                 return .failure(error)
             }
         }
@@ -94,18 +94,18 @@ final class NameMonitor: Sendable {
         state.withLock { state in _ = try? state.watch.changes() }
     }
 
-    private func look(_ state: inout State) throws(PortError) {
+    private func read(_ state: inout State) throws(PortError) {
         let ended = epoll.wait(until: .distantPast).map(\.key).filter { $0 != Self.directoryKey }
         let changes = try state.watch.changes()
         guard let names = state.watch.names else {
             state.pending += state.table.noteAll([:])
-            state.mustLookAtAll = false
-            (state.unwatched, state.nextLook) = ([], .distantFuture)
+            state.mustScanAll = false
+            (state.unwatched, state.nextCheck) = ([], .distantFuture)
             return dropIdleOwners(&state)
         }
-        if state.mustLookAtAll || changes == .everything {
+        if state.mustScanAll || changes == .everything {
             state.pending += state.table.noteAll(try NameEntry.all(in: names))
-            state.mustLookAtAll = false
+            state.mustScanAll = false
         } else if case .files(let files) = changes {
             for file in files { try note(file, in: names, &state) }
         }
@@ -115,7 +115,7 @@ final class NameMonitor: Sendable {
     }
 
     private func note(_ file: String, in names: TrustedDirectory, _ state: inout State) throws(PortError) {
-        state.pending += state.table.note(file, try NameEntry.look(at: file, in: names))
+        state.pending += state.table.note(file, try NameEntry.read(at: file, in: names))
     }
 
     // MARK: Owners
@@ -136,10 +136,10 @@ final class NameMonitor: Sendable {
         unwatched.formIntersection(state.table.owners)
         state.unwatched = unwatched
         if unwatched.isEmpty {
-            state.nextLook = .distantFuture
-        } else if isDue || state.nextLook == .distantFuture {
+            state.nextCheck = .distantFuture
+        } else if isDue || state.nextCheck == .distantFuture {
             let pause = start.duration(to: .now) * 10
-            state.nextLook = .after(min(max(pause, Self.pauses.lowerBound), Self.pauses.upperBound))
+            state.nextCheck = .after(min(max(pause, Self.pauses.lowerBound), Self.pauses.upperBound))
         }
     }
 
@@ -241,7 +241,7 @@ extension NameEvent {
 }
 
 /// Whether waits for names and watches of them may scan the directory at an interval, and how often they have.
-final class IntervalLooks: Sendable {
+final class IntervalScanning: Sendable {
     private let nanoseconds = Atomic<Int64>(0)  // zero: they may not
     let count = Atomic<Int>(0)
     private static let shortest = Duration.milliseconds(1)
@@ -266,10 +266,10 @@ extension PortNameServer {
     /// it came, and one that came and went between two scans is not found at all. Each scan reads the whole directory;
     /// ``intervalLookCount`` counts them. At least a millisecond.
     public var lookInterval: Duration? {
-        get { looks.interval }
-        set { looks.interval = newValue }
+        get { scanning.interval }
+        set { scanning.interval = newValue }
     }
 
     /// How many times waits and watches have scanned the directory because ``lookInterval`` had passed.
-    public var intervalLookCount: Int { looks.count.load(ordering: .relaxed) }
+    public var intervalLookCount: Int { scanning.count.load(ordering: .relaxed) }
 }

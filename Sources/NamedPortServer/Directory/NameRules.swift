@@ -67,7 +67,7 @@ extension NameRules {
     ///
     /// - Throws: `directoryUntrusted` when the rules cannot be relied on; `descriptorLimit`, `systemCallFailed`.
     static func allow(_ user: UInt32, _ name: PortName, in names: TrustedDirectory) throws(PortError) -> Bool {
-        if !names.sharing.isShared || names.keepers.isKept(by: user) { return true }
+        if !names.sharing.isShared || names.keepers.isAdministered(by: user) { return true }
         guard sysStandsForOneUser(user) else { return false }
         return try read(in: names)?.allow(user, name) ?? false
     }
@@ -89,7 +89,7 @@ extension NameRules {
         guard sysNumbersEachUser else { return { _, _ in false } }
         do throws(PortError) {
             let rules = try read(in: names)
-            return { !names.keepers.isKept(by: $0) && rules?.allow($0, $1) != true }
+            return { !names.keepers.isAdministered(by: $0) && rules?.allow($0, $1) != true }
         } catch {
             return { _, _ in false }
         }

@@ -17,8 +17,8 @@ extension PortDirectory {
         var removed = 0
         // In another order each time, so that files that cannot be removed do not block the rest forever.
         let files = ((try? sysList(in: names.raw)) ?? []).shuffled()
-        let isKeeper = names.keepers.isKept(by: sysUserID())
-        let isDenied = sharing.isShared && isKeeper ? NameRules.denials(in: names) : { _, _ in false }
+        let isController = names.keepers.isAdministered(by: sysUserID())
+        let isDenied = sharing.isShared && isController ? NameRules.denials(in: names) : { _, _ in false }
         for file in files.prefix(Self.sweepLimit) {
             if file.hasPrefix(LockedFile.asidePrefix) {
                 // The process that moved it aside ended at that moment.
@@ -30,12 +30,12 @@ extension PortDirectory {
             if let user = otherUser(of: file) {
                 // A lock on a name that its user may not have does not count.
                 let denied = isDenied(user, name) ? user : nil
-                if isKeeper, LockedFile.removeLeftover(file, in: names, deniedTo: denied) { removed += 1 }
+                if isController, LockedFile.removeLeftover(file, in: names, deniedTo: denied) { removed += 1 }
                 continue
             }
             // Checked first: opening the file of a name that is held would be reported to its watchers.
             guard (try? LockedFile.isLocked(file, in: names)) == false,
-                let attempt = try? LockedFile.take(file, in: names, within: .zero), case .locked(let lock) = attempt
+                let attempt = try? LockedFile.acquire(file, in: names, within: .zero), case .locked(let lock) = attempt
             else { continue }
             lock.remove()
             removed += 1

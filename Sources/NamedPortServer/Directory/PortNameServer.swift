@@ -26,7 +26,7 @@ public final class PortNameServer: Sendable {
     let holderForkCount = Atomic<UInt32>(sysForkCount())
 
     /// The interval at which to scan where the kernel gives no directory watch.
-    let looks = IntervalLooks()
+    let scanning = IntervalScanning()
 
     private init(directory: PortDirectory?) {
         opened = Mutex(directory)

@@ -38,7 +38,7 @@ public final class LocalMessagePort: Sendable {
     ) {
         self.nameServer = nameServer
         port = MachPort(queueLimit: queueLimit)
-        port.core.setOwner(self)
+        port.localPort.setOwner(self)
         port.setHandler { [weak self] _, message in
             // The handler's reference to this object is released before the reply is sent.
             guard let reply = self.map({ handler($0, message) }) else { return }
@@ -115,7 +115,7 @@ extension LocalMessagePort {
     private static let naming = Mutex(())
 
     /// Its name; after its end, the one that it had. Nil when it has none. `CFMessagePortGetName`.
-    public var name: String? { port.core.isInherited ? nil : heldName.withLock { $0 } }
+    public var name: String? { port.localPort.isInherited ? nil : heldName.withLock { $0 } }
 
     /// Gives the port another name, its first one, or none. `CFMessagePortSetName`.
     ///
@@ -126,14 +126,14 @@ extension LocalMessagePort {
     /// - Parameter name: 1 to 128 bytes of UTF-8, any but NUL; nil for none.
     /// - Throws: as ``PortNameServer/register(_:name:)``. Then the port has its old name.
     public func setName(_ name: String?) throws(PortError) {
-        try port.core.checkProcess()
-        guard let name else { return giveNameUp() }
+        try port.localPort.checkProcess()
+        guard let name else { return releaseName() }
         let newName = try PortName(name)
         try Self.naming.withLock { (_) throws(PortError) in
             // The name may have been unregistered, or its file removed.
-            if newName == oldName, nameServer.holds(newName, for: port.core) { return }
+            if newName == oldName, nameServer.holds(newName, for: port.localPort) { return }
             try nameServer.register(port, name: name)
-            if let oldName, oldName != newName { nameServer.free(oldName, of: port.core) }
+            if let oldName, oldName != newName { nameServer.free(oldName, of: port.localPort) }
             heldName.withLock { $0 = name }
         }
     }
@@ -182,9 +182,9 @@ extension LocalMessagePort {
         return (made, true)
     }
 
-    private func giveNameUp() {
+    private func releaseName() {
         Self.naming.withLock { _ in
-            if let oldName { nameServer.free(oldName, of: port.core) }
+            if let oldName { nameServer.free(oldName, of: port.localPort) }
             heldName.withLock { $0 = nil }
         }
     }

@@ -163,7 +163,7 @@ final class EndWatch: Sendable {
     }
 
     /// Calls the handler on its loop: immediately, if that is the current thread's.
-    func tell() {
+    func notify() {
         if loop.isCurrent { return handler() }
         loop.perform(in: [mode], name: "port end", handler)
     }
@@ -188,13 +188,13 @@ extension RemoteMessagePort {
         if isInherited { throw PortError(.forkedProcess) }
         let watch = handler.map { EndWatch(loop, mode, $0) }
         let (isInvalid, old) = state.withLock { state in
-            let old = state.takeWatch()
+            let old = state.removeWatch()
             if !state.isInvalid { state.watch = watch }
             return (state.isInvalid, old)
         }
         old.request?.cancel()
         guard let watch else { return }
-        if isInvalid { return watch.tell() }
+        if isInvalid { return watch.notify() }
         do throws(PortError) {
             let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(watch) }
             let isWanted = state.withLock { state in
@@ -236,22 +236,22 @@ extension RemoteMessagePort {
         if isInherited { return }
         let old = state.withLock { state in
             state.isInvalid = true
-            return state.takeWatch()
+            return state.removeWatch()
         }
         old.request?.cancel()
         requests.close(PortError(.peerDied))
-        old.watch?.tell()
+        old.watch?.notify()
     }
 
     /// Called on the watch's loop when the port is gone.
     private func portDidEnd(_ watch: EndWatch) {
-        if take(watch, isInvalid: true) { watch.tell() }
+        if take(watch, isInvalid: true) { watch.notify() }
     }
 
     private func take(_ watch: EndWatch, isInvalid: Bool = false) -> Bool {
         state.withLock { state in
             guard state.watch === watch else { return false }
-            _ = state.takeWatch()
+            _ = state.removeWatch()
             if isInvalid { state.isInvalid = true }
             return true
         }
@@ -260,7 +260,7 @@ extension RemoteMessagePort {
 
 extension RemoteMessagePort.State {
     /// Removes the watch of the end, so that it is called once.
-    mutating func takeWatch() -> (watch: EndWatch?, request: NoticeRequest?) {
+    mutating func removeWatch() -> (watch: EndWatch?, request: NoticeRequest?) {
         (watch.take(), request.take())
     }
 }

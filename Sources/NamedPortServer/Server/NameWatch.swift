@@ -27,7 +27,7 @@ public final class NameWatch: Sendable {
             perform: {
                 guard relay.isValid else { return }
                 var nextTry = MonotonicInstant.distantFuture
-                defer { relay.ring(at: min(nextTry, follower.nextLook), on: loop, in: mode) }
+                defer { relay.ring(at: min(nextTry, follower.nextCheck), on: loop, in: mode) }
                 do throws(PortError) {
                     // The watch may have ended during the call of `next()`.
                     if let event = try follower.next(), relay.isValid { handler(.success(event)) }
@@ -143,7 +143,7 @@ extension PortNameServer {
     /// Makes the monitor of the names in the directory that is there now.
     func follower() throws(PortError) -> NameMonitor {
         let directory = try openDirectory()
-        return try NameMonitor(directory.path, mayBeShared: directory.mayBeShared, looks: looks)
+        return try NameMonitor(directory.path, mayBeShared: directory.mayBeShared, scanning: scanning)
     }
 }
 
@@ -198,7 +198,7 @@ public struct NameEvents: AsyncSequence, Sendable {
             let follower = try begun()
             while !Task.isCancelled {
                 if let event = try follower.next() { return event }
-                try await DescriptorWait.wait(for: follower.raw, until: follower.nextLook)
+                try await DescriptorWait.wait(for: follower.raw, until: follower.nextCheck)
             }
             return nil
         }
@@ -216,8 +216,8 @@ public struct NameEvents: AsyncSequence, Sendable {
 final class NameWait: Sendable {
     private struct State: ~Copyable {
         var watch: NameDirectoryWatch
-        var mustLook = true
-        var declared = DeclaredLooks()
+        var mustLookUp = true
+        var declared = DeclaredRetry()
     }
 
     private let name: PortName  // immutable
@@ -242,34 +242,34 @@ final class NameWait: Sendable {
         mayBeShared = directory.mayBeShared
         declaredPath = directory.declaredPath(of: name)
         let watch = try NameDirectoryWatch.begin(
-            at: directory.path, followsDeclared: true, mayBeShared: directory.mayBeShared, looks: server.looks)
+            at: directory.path, followsDeclared: true, mayBeShared: directory.mayBeShared, scanning: server.scanning)
         raw = watch.raw
         state = Mutex(State(watch: watch))
     }
 
     /// When to look the name up again although nothing has changed.
-    var nextLook: MonotonicInstant { state.withLock { min($0.declared.next, $0.watch.nextLook) } }
+    var nextCheck: MonotonicInstant { state.withLock { min($0.declared.next, $0.watch.nextCheck) } }
 
     /// Looks the name up, if anything has changed since the last time. Never waits.
     ///
     /// - Parameter isLast: whether to look the name up although the interval has not passed.
     /// - Returns: the right; nil while there is none.
     /// - Throws: as `PortNameServer.waitFor(_:within:)`.
-    func look(isLast: Bool = false) throws(PortError) -> SendRight? {
-        let result = state.withLock { state -> Result<(mustLook: Bool, isThere: Bool), PortError> in
+    func poll(isLast: Bool = false) throws(PortError) -> SendRight? {
+        let result = state.withLock { state -> Result<(mustLookUp: Bool, isThere: Bool), PortError> in
             do throws(PortError) {
-                if isLast { state.watch.lookNow() }
-                let hasChanged = try state.watch.changes().concerns(file) || state.mustLook
-                if hasChanged { state.declared = DeclaredLooks() }
-                let mustLook = hasChanged || state.declared.next <= .now
-                state.mustLook = false
-                return .success((mustLook, state.watch.names != nil))
+                if isLast { state.watch.checkNow() }
+                let hasChanged = try state.watch.changes().concerns(file) || state.mustLookUp
+                if hasChanged { state.declared = DeclaredRetry() }
+                let mustLookUp = hasChanged || state.declared.next <= .now
+                state.mustLookUp = false
+                return .success((mustLookUp, state.watch.names != nil))
             } catch {
                 return .failure(error)
             }
         }
-        let (mustLook, isThere) = try result.get()
-        guard mustLook else { return nil }
+        let (mustLookUp, isThere) = try result.get()
+        guard mustLookUp else { return nil }
         // A look-up may make the directory; a wait for the name must not.
         if let right = try isThere ? server.find(name) : findDeclared() { return right }
         let isDeclared = ((try? sysStatus(atPath: declaredPath)) ?? nil) != nil
@@ -295,7 +295,7 @@ extension NameWait {
 /// When to try again a declared socket that refuses. It has a path before its supervisor listens, and nothing reports
 /// when the supervisor begins to listen: so the socket is tried again, soon at first, then less often, and no more
 /// after a second.
-private struct DeclaredLooks: Sendable {
+private struct DeclaredRetry: Sendable {
     private(set) var next = MonotonicInstant.distantFuture
     private var pause = Duration.milliseconds(1)
 

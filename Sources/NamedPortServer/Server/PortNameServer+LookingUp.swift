@@ -59,7 +59,7 @@ extension PortNameServer {
         guard directory.sharing.isShared, let remote = right.destination as? RemotePort,
             let peer = remote.connection?.peer
         else { return true }
-        return peer.userID == user || directory.sharing.isKept(by: peer.userID)
+        return peer.userID == user || directory.sharing.isAdministered(by: peer.userID)
     }
 
     /// The right to the port that a supervisor declared; nil when no process listens, or there is no socket for the
@@ -114,14 +114,14 @@ extension PortNameServer {
         if limit > .zero {
             let wait = try NameWait(for: portName, in: self)
             repeat {
-                if let right = try wait.look() { return right }
+                if let right = try wait.poll() { return right }
                 do throws(SystemError) {
-                    _ = try sysPoll(wait.raw, .readable, until: min(deadline, wait.nextLook))
+                    _ = try sysPoll(wait.raw, .readable, until: min(deadline, wait.nextCheck))
                 } catch {
                     throw PortError(error)
                 }
             } while .now < deadline
-            if let right = try wait.look(isLast: true) { return right }
+            if let right = try wait.poll(isLast: true) { return right }
         }
         throw PortError(.nameWaitTimedOut, subject: .name(name))
     }
@@ -144,11 +144,11 @@ extension PortNameServer {
             let wait = try NameWait(for: portName, in: self)
             defer { withExtendedLifetime(wait) {} }
             repeat {
-                if let right = try wait.look() { return right }
-                try await DescriptorWait.wait(for: wait.raw, until: min(deadline, wait.nextLook))
+                if let right = try wait.poll() { return right }
+                try await DescriptorWait.wait(for: wait.raw, until: min(deadline, wait.nextCheck))
                 if Task.isCancelled { throw PortError(.cancelled, subject: .name(name), delivery: .notSent) }
             } while .now < deadline
-            if let right = try wait.look(isLast: true) { return right }
+            if let right = try wait.poll(isLast: true) { return right }
         }
         throw PortError(.nameWaitTimedOut, subject: .name(name))
     }

@@ -29,7 +29,7 @@ extension PortNameServer {
     ///   name; ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
     ///   ``/MessagePort/PortError/Code/systemCallFailed``. The name is not held then.
     public func register(_ port: MachPort, name: String) throws(PortError) {
-        try port.core.checkProcess()
+        try port.localPort.checkProcess()
         guard port.isValid else { throw PortError(.invalidPort, subject: .name(name)) }
         let portName = try PortName(name)
         let directory = try openDirectory()
@@ -73,7 +73,7 @@ extension PortNameServer {
             file.remove()
             throw error
         }
-        let registration = HeldName(file, for: port.core) { [weak self] in self?.forget(name, $0) }
+        let registration = HeldName(file, for: port.localPort) { [weak self] in self?.forget(name, $0) }
         holderForkCount.store(sysForkCount(), ordering: .relaxed)
         let old = held.withLock { $0.updateValue(registration, forKey: name) }
         withExtendedLifetime(old) {}
@@ -130,16 +130,16 @@ extension PortNameServer {
     private static func reachableAddress(of port: MachPort, in directory: PortDirectory) throws(PortError)
         -> PortAddress
     {
-        let address = try port.core.address(in: directory)
+        let address = try port.localPort.address(in: directory)
         guard !directory.sharing.isShared || directory.holds(address) else {
             throw PortError(.nameNotAllowed, subject: .path(address.path, .addressElsewhere))
         }
         do throws(SystemError) {
-            if try port.core.isReachable(at: address) { return address }
+            if try port.localPort.isReachable(at: address) { return address }
         } catch {
             if error.code != ENOTDIR { throw PortError(error, subject: .path(address.path)) }
         }
-        return try port.core.renewAddress(address, in: directory)
+        return try port.localPort.renewAddress(address, in: directory)
     }
 
     /// Removes the entry of a name that was freed; the name may be held again by now.
@@ -182,7 +182,7 @@ extension PortNameServer {
     }
 
     private func take(_ name: String, for port: MachPort) throws(PortError) {
-        try port.core.checkProcess()
+        try port.localPort.checkProcess()
         guard port.isValid else { throw PortError(.invalidPort) }
         let portName = try PortName(name)
         let directory = try openDirectory()
@@ -192,7 +192,7 @@ extension PortNameServer {
             try hold(portName, for: port, in: directory) { (write) throws(PortError) in
                 // Clients can connect already, so the name may be seen before the port listens.
                 try write(address)
-                guard try port.core.listen(on: Self.listener(descriptor, address)) != nil else {
+                guard try port.localPort.listen(on: Self.listener(descriptor, address)) != nil else {
                     throw PortError(.activationInvalid, subject: .reason(.hasAddress))
                 }
             }
@@ -254,7 +254,7 @@ extension PortNameServer {
         _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
     ) throws(PortError) -> LockedFile.Attempt {
         do throws(PortError) {
-            return try LockedFile.take(name.fileName, in: names, preparing: prepare)
+            return try LockedFile.acquire(name.fileName, in: names, preparing: prepare)
         } catch {
             guard error.code == .directoryUntrusted,
                 let file = try? LockedFile.signedContents(name.fileName, in: names),
@@ -262,7 +262,7 @@ extension PortNameServer {
             else { throw error }
             let denied = NameRules.denials(in: names)(file.user, name) ? file.user : nil
             if LockedFile.removeLeftover(name.fileName, in: names, deniedTo: denied) {
-                return try LockedFile.take(name.fileName, in: names, preparing: prepare)
+                return try LockedFile.acquire(name.fileName, in: names, preparing: prepare)
             }
             return .held(contents: file.contents)
         }

@@ -135,7 +135,7 @@ private enum AtExit {
         /// The process that writes the file: a forked child that exits leaves it alone.
         let process = sysProcessID()
         /// Whether a thread is writing the trace, or has written it.
-        var isTaken = false
+        var isBeingWritten = false
     }
 
     private static let traced = Mutex<Traced?>(nil)
@@ -165,12 +165,12 @@ private enum AtExit {
         let found = Self.traced.withLock { traced -> Traced? in
             guard let found = traced, found.process == sysProcessID(), service == nil || service === found.service
             else { return nil }
-            traced?.isTaken = true
+            traced?.isBeingWritten = true
             return found
         }
         guard let found else { return }
         // A process that exits while an ending signal has the trace written waits for that.
-        if found.isTaken { return _ = end.wait(until: .distantFuture) }
+        if found.isBeingWritten { return _ = end.wait(until: .distantFuture) }
         defer { end.set() }
         guard let tracer = found.service.end(), let file = try? sysOpen(found.path, .creating) else { return }
         try? sysTruncate(file.raw, to: 0)

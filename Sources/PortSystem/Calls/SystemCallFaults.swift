@@ -75,22 +75,24 @@ package final class SystemCallFaults {
     static func forcedError(for call: SystemCall) -> SystemError? {
         guard let faults = current.value else { return nil }
         faults.calls[call, default: 0] += 1
-        if case .precede(let body) = faults.take(call, where: { if case .precede = $0 { true } else { false } }) {
+        if case .precede(let body) = faults.consumeFault(call, where: { if case .precede = $0 { true } else { false } })
+        {
             body()
         }
-        let fault = faults.take(call) { if case .fail = $0 { true } else { false } }
+        let fault = faults.consumeFault(call) { if case .fail = $0 { true } else { false } }
         guard case .fail(let code) = fault else { return nil }
         return SystemError(code)
     }
 
     static func shortened(_ call: SystemCall, _ count: Int) -> Int {
         guard let faults = current.value,
-            case .shorten(let limit) = faults.take(call, where: { if case .shorten = $0 { true } else { false } })
+            case .shorten(let limit) = faults.consumeFault(
+                call, where: { if case .shorten = $0 { true } else { false } })
         else { return count }
         return min(count, limit)
     }
 
-    private func take(_ call: SystemCall, where matches: (Fault) -> Bool) -> Fault? {
+    private func consumeFault(_ call: SystemCall, where matches: (Fault) -> Bool) -> Fault? {
         guard let index = rules.firstIndex(where: { $0.call == call && $0.times > 0 && matches($0.fault) }) else {
             return nil
         }

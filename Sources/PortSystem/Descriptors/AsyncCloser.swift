@@ -24,7 +24,7 @@ package protocol CloseObserver: AnyObject, Sendable {
 /// its descriptors where they are released.
 package enum AsyncCloser {
     /// The most threads that files may block; beyond that the other descriptors wait.
-    package static let heldUpLimit = 16
+    package static let blockedLimit = 16
     /// How long a file may block the thread.
     private static let patience = Duration.seconds(1)
 
@@ -37,7 +37,7 @@ package enum AsyncCloser {
         var worker: Worker?
         /// Since when the worker has been closing one.
         var busySince: MonotonicInstant?
-        var heldUpCount = 0
+        var blockedCount = 0
         /// How many callers close descriptors themselves, because no thread can be started.
         var callerCount = 0
         /// A test makes everything wait.
@@ -54,16 +54,16 @@ package enum AsyncCloser {
             callerCount += 1
         }
 
-        var isHeldUp: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
+        var isBlocked: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
     }
 
     private struct Closing {
         let descriptor: CInt
-        let giver: (any CloseObserver)?
+        let closeObserver: (any CloseObserver)?
 
         func perform() {
             sysCloseForeign(descriptor)
-            giver?.didClose()
+            closeObserver?.didClose()
         }
     }
 
@@ -78,7 +78,7 @@ package enum AsyncCloser {
     /// Whether nothing is being closed, and nothing waits for that.
     package static var isIdle: Bool {
         state.withLock { state in
-            state.waiting.isEmpty && state.next.isEmpty && state.busySince == nil && state.heldUpCount == 0
+            state.waiting.isEmpty && state.next.isEmpty && state.busySince == nil && state.blockedCount == 0
                 && state.callerCount == 0
         }
     }
@@ -90,11 +90,11 @@ package enum AsyncCloser {
     ///
     /// - Parameters:
     ///   - descriptor: the descriptor.
-    ///   - giver: the observer to notify that it waits, and that it is closed.
-    static func close(_ descriptor: CInt, of giver: (any CloseObserver)? = nil) {
+    ///   - closeObserver: the observer to notify that it waits, and that it is closed.
+    static func close(_ descriptor: CInt, of closeObserver: (any CloseObserver)? = nil) {
         if forkCount != sysForkCount() { return sysCloseForeign(descriptor) }
-        giver?.willClose()
-        wake(Closing(descriptor: descriptor, giver: giver))
+        closeObserver?.willClose()
+        wake(Closing(descriptor: descriptor, closeObserver: closeObserver))
     }
 
     #if PORT_FAULTS
@@ -115,9 +115,9 @@ package enum AsyncCloser {
         let (worker, isNew) = state.withLock { state -> (Worker?, Bool) in
             if let closing { state.waiting.append(closing) }
             if let worker = state.worker {
-                if !state.isHeldUp { return (worker, false) }
-                if state.heldUpCount == heldUpLimit { return (nil, false) }
-                state.heldUpCount += 1
+                if !state.isBlocked { return (worker, false) }
+                if state.blockedCount == blockedLimit { return (nil, false) }
+                state.blockedCount += 1
             }
             let made = Worker()
             (state.worker, state.busySince) = (made, nil)
@@ -148,7 +148,7 @@ package enum AsyncCloser {
             while let closing = next(for: worker) { closing.perform() }
             if state.withLock({ $0.worker === worker }) { worker.hasWork.wait(until: .distantFuture) }
         }
-        state.withLock { $0.heldUpCount -= 1 }
+        state.withLock { $0.blockedCount -= 1 }
     }
 
     /// - Returns: what the worker closes now; nil when there is nothing, or another worker has replaced it.

@@ -81,13 +81,13 @@ public final class SharedDescriptor: Sendable {
     /// The descriptor's number, open as long as this object lives.
     public let rawValue: CInt  // immutable
     private let closing: Closing  // immutable
-    private let giver: (any CloseObserver)?  // immutable
+    private let closeObserver: (any CloseObserver)?  // immutable
     private let forkCount = sysForkCount()  // immutable
 
-    init(_ descriptor: consuming FileDescriptor, closing: Closing, giver: (any CloseObserver)? = nil) {
+    init(_ descriptor: consuming FileDescriptor, closing: Closing, closeObserver: (any CloseObserver)? = nil) {
         rawValue = descriptor.release()
         self.closing = closing
-        self.giver = giver
+        self.closeObserver = closeObserver
     }
 
     deinit {
@@ -96,7 +96,7 @@ public final class SharedDescriptor: Sendable {
         switch closing {
         case .here: sysClose(rawValue)
         case .elsewhere:
-            if isInherited { sysCloseForeign(rawValue) } else { AsyncCloser.close(rawValue, of: giver) }
+            if isInherited { sysCloseForeign(rawValue) } else { AsyncCloser.close(rawValue, of: closeObserver) }
         case .elsewhereUnlessEmpty:
             if isInherited || !sysEndHoldsPackets(rawValue) {
                 sysClose(rawValue)
@@ -135,9 +135,11 @@ public final class SharedDescriptor: Sendable {
     ///
     /// - Parameters:
     ///   - descriptor: the descriptor.
-    ///   - giver: the observer to notify while it waits to be closed.
-    package convenience init(received descriptor: consuming FileDescriptor, from giver: (any CloseObserver)? = nil) {
-        self.init(descriptor, closing: .elsewhere, giver: giver)
+    ///   - closeObserver: the observer to notify while it waits to be closed.
+    package convenience init(
+        received descriptor: consuming FileDescriptor, from closeObserver: (any CloseObserver)? = nil
+    ) {
+        self.init(descriptor, closing: .elsewhere, closeObserver: closeObserver)
     }
 
     /// A duplicate that the caller owns and closes.

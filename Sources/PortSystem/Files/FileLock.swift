@@ -47,14 +47,14 @@ package func sysLock(
     case .openFile:
         return try unlessHeld { () throws(SystemError) in try openFileLock { shim_lock_exclusive(descriptor) } }
     case .wholeFile:
-        if try takeWhole(descriptor, LOCK_EX) { return true }
+        if try tryLockWhole(descriptor, LOCK_EX) { return true }
         let deadline = MonotonicInstant.after(limit)
         while .now < deadline {
             // Is it held, or do others only test it?
             if try sysIsLocked(descriptor, kind) { return false }
             // A process that was stopped while it tests makes the others wait; they leave the processor.
             sysPause(.microseconds(200))
-            if try takeWhole(descriptor, LOCK_EX) { return true }
+            if try tryLockWhole(descriptor, LOCK_EX) { return true }
         }
         return false
     }
@@ -78,7 +78,7 @@ package func sysIsLocked(_ descriptor: CInt, _ kind: FileLock) throws(SystemErro
         _ = try openFileLock { unsafe shim_lock_is_held(descriptor, &held) }
         return held != 0
     case .wholeFile:
-        guard try takeWhole(descriptor, LOCK_SH) else { return true }
+        guard try tryLockWhole(descriptor, LOCK_SH) else { return true }
         try sysUnlock(descriptor, kind)
         return false
     }
@@ -109,7 +109,7 @@ private var refusesOpenFileLocks: Bool {
     }
 }
 
-private func takeWhole(_ descriptor: CInt, _ kind: CInt) throws(SystemError) -> Bool {
+private func tryLockWhole(_ descriptor: CInt, _ kind: CInt) throws(SystemError) -> Bool {
     try unlessHeld { () throws(SystemError) in try retrying(.flock) { flock(descriptor, kind | LOCK_NB) } }
 }
 

@@ -44,14 +44,14 @@ package enum OpenMode: Sendable {
     case creating
     /// Whatever has the name, also a symbolic link, as a mere reference (O_PATH): opening it has no effect and never
     /// waits.
-    case place
+    case location
 
     var flags: CInt {
         switch self {
         case .directory: O_RDONLY | O_DIRECTORY | O_NOFOLLOW
         case .reading: O_RDONLY | O_NOFOLLOW | O_NONBLOCK
         case .creating: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK
-        case .place: SHIM_O_PATH | O_NOFOLLOW
+        case .location: SHIM_O_PATH | O_NOFOLLOW
         }
     }
 }
@@ -63,7 +63,7 @@ package enum OpenMode: Sendable {
 ///   - directory: an open directory.
 ///   - mode: how to open it.
 /// - Returns: the open file.
-/// - Throws: except with `place`, ELOOP when the last part is a symbolic link (ENOTDIR for a directory); ENOENT when it
+/// - Throws: except with `location`, ELOOP when the last part is a symbolic link (ENOTDIR for a directory); ENOENT when it
 ///   is not there.
 package func sysOpen(_ path: String, in directory: CInt = AT_FDCWD, _ mode: OpenMode) throws(SystemError)
     -> FileDescriptor
@@ -112,13 +112,13 @@ package func sysShare(_ descriptor: CInt, with group: gid_t, _ permissions: mode
 /// - Throws: EPERM when this process is not in the group; ESTALE when something else is there.
 package func sysShareSocket(_ name: String, in directory: CInt, with group: gid_t) throws(SystemError) {
     // The name may refer to something else by now: change only the file that was checked.
-    let place = try sysOpen(name, in: directory, .place)
-    let status = try sysStatus(place.raw)
+    let location = try sysOpen(name, in: directory, .location)
+    let status = try sysStatus(location.raw)
     guard status.isSocket, status.owner == sysUserID() else { throw SystemError(ESTALE) }
     if status.group == group && status.permissions == 0o660 { return }
-    if status.group != group { try sysChangeGroup(place.raw, to: group) }
+    if status.group != group { try sysChangeGroup(location.raw, to: group) }
     do throws(SystemError) {
-        _ = try retrying(.fchmod) { unsafe chmod("/proc/self/fd/\(place.raw)", 0o660) }
+        _ = try retrying(.fchmod) { unsafe chmod("/proc/self/fd/\(location.raw)", 0o660) }
     } catch {
         // Without /proc, by its name. Only the processes that may write to the directory can replace the file, and they
         // are trusted with it.

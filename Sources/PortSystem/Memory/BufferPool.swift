@@ -15,7 +15,7 @@ package enum BufferPool {
     package static let capacity = 64
     /// The capacities that the allocator may return for that request: it rounds up, and hands out a whole piece of
     /// memory when the rest would be too small for any use (two steps of 16 bytes, in the C library).
-    private static let kept = capacity..<capacity + 32
+    private static let pooledCapacities = capacity..<capacity + 32
     /// Under the sanitizers the pool is off. They find misuse of memory that the pool would hide. And they cannot see
     /// that an array which is passed on has no other owner: that is established by reference counts, in code that they
     /// do not instrument.
@@ -49,7 +49,8 @@ package enum BufferPool {
 
     /// Puts an array into the pool. One that has another owner is only released.
     package static func leave(_ bytes: consuming [UInt8]) {
-        guard kept.contains(bytes.capacity), let magazine = unsafe presentMagazine ?? makeMagazine(), isAlone(&bytes)
+        guard pooledCapacities.contains(bytes.capacity), let magazine = unsafe presentMagazine ?? makeMagazine(),
+            isAlone(&bytes)
         else { return }
         unsafe magazine.pointee.leave(consume bytes)
     }
@@ -72,22 +73,22 @@ package enum BufferPool {
         unsafe shim_thread_spares()?.assumingMemoryBound(to: SpareMagazine.self)
     }
 
-    private static let places = ThreadLocal<SpareMagazine.Place> { _ in shim_set_thread_spares(nil) }
+    private static let boxes = ThreadLocal<SpareMagazine.Box> { _ in shim_set_thread_spares(nil) }
 
     /// - Returns: nil when the pool is off.
     private static func makeMagazine() -> UnsafeMutablePointer<SpareMagazine>? {
         if !isUsed { return nil }
-        let place = SpareMagazine.Place()
-        places.value = place
-        unsafe shim_set_thread_spares(place.magazine)
-        return unsafe place.magazine
+        let box = SpareMagazine.Box()
+        boxes.value = box
+        unsafe shim_set_thread_spares(box.magazine)
+        return unsafe box.magazine
     }
 }
 
 /// The pooled arrays of one thread.
 private struct SpareMagazine: ~Copyable {
     /// Owns the magazine's memory.
-    @safe final class Place {
+    @safe final class Box {
         let magazine = UnsafeMutablePointer<SpareMagazine>.allocate(capacity: 1)
 
         init() { unsafe magazine.initialize(to: SpareMagazine()) }
@@ -108,7 +109,7 @@ private struct SpareMagazine: ~Copyable {
     mutating func leave(_ bytes: consuming [UInt8]) {
         if clip.isFull { SpareDepot.shared.empty(&clip) }
         if clip.isFull { clip.halve() }  // so that not every call asks the depot
-        clip.put(consume bytes)
+        clip.push(consume bytes)
     }
 }
 
@@ -128,7 +129,7 @@ private struct SpareMagazine: ~Copyable {
     var isFull: Bool { count == Self.size }
 
     /// Releases the array when there is no room for it.
-    func put(_ bytes: consuming [UInt8]) {
+    func push(_ bytes: consuming [UInt8]) {
         if isFull { return }
         unsafe (slots + count).initialize(to: bytes)
         count += 1
@@ -153,7 +154,7 @@ private struct SpareMagazine: ~Copyable {
     }
 }
 
-// @unchecked: the arrays belong to the thread that has set `isTaken`.
+// @unchecked: the arrays belong to the thread that has set `isLocked`.
 /// The clips that no thread has. A thread that finds the depot locked does without: no thread waits here, not even in a
 /// forked child whose parent held the lock.
 @safe final class SpareDepot: @unchecked Sendable {
@@ -161,7 +162,7 @@ private struct SpareMagazine: ~Copyable {
     /// Enough for all messages of a queue of 1,024.
     static let mostClips = 32
 
-    private let isTaken = Atomic<Bool>(false)
+    private let isLocked = Atomic<Bool>(false)
     /// The number of full clips; may be read without the lock, so that callers leave it alone when there are none.
     private let fullCount = Atomic<Int>(0)
     private var full: [SpareClip] = []
@@ -170,7 +171,7 @@ private struct SpareMagazine: ~Copyable {
     /// Exchanges an empty clip for a full one, if there is one.
     func refill(_ clip: inout SpareClip) {
         if fullCount.load(ordering: .relaxed) == 0 { return }
-        whileTaken {
+        withLockIfFree {
             guard let refill = full.popLast() else { return }
             empty.append(clip)
             clip = refill
@@ -180,17 +181,17 @@ private struct SpareMagazine: ~Copyable {
     /// Exchanges a full clip for an empty one, unless the depot is full.
     func empty(_ clip: inout SpareClip) {
         if fullCount.load(ordering: .relaxed) >= Self.mostClips { return }
-        whileTaken {
+        withLockIfFree {
             if full.count >= Self.mostClips { return }  // other threads have added clips meanwhile
             full.append(clip)
             clip = empty.popLast() ?? SpareClip()
         }
     }
 
-    private func whileTaken(_ body: () -> Void) {
-        if isTaken.exchange(true, ordering: .acquiring) { return }
+    private func withLockIfFree(_ body: () -> Void) {
+        if isLocked.exchange(true, ordering: .acquiring) { return }
         body()
         fullCount.store(full.count, ordering: .relaxed)
-        isTaken.store(false, ordering: .releasing)
+        isLocked.store(false, ordering: .releasing)
     }
 }

@@ -71,7 +71,7 @@ package struct RingConsumer: Sendable {
         case .packet where length >= 40 && length <= limit && 8 + padded(length) <= available:
             var head: PacketWords = (0, 0, 0, 0, 0)
             unsafe withUnsafeMutableBytes(of: &head) { unsafe ring.get($0, at: position + 8) }
-            let payload = land(length - 40, in: &room) ? [] : ring.bytes(length - 40, at: position + 48)
+            let payload = copyPayload(length - 40, in: &room) ? [] : ring.bytes(length - 40, at: position + 48)
             advance(by: 8 + padded(length))
             return .packet(head, payload: payload)
         default: return .broken
@@ -79,12 +79,12 @@ package struct RingConsumer: Sendable {
     }
 
     /// The beginning of a record, if that is a packet whose payload has eight bytes or more. The record stays in the
-    /// ring: `takeBody` consumes it once it is next, or `read`, which also returns the other kinds of records.
+    /// ring: `consumeBody` consumes it once it is next, or `read`, which also returns the other kinds of records.
     ///
-    /// - Parameter seen: the size of the packets before it whose beginnings were read.
+    /// - Parameter offset: the size of the packets before it whose beginnings were read.
     /// - Returns: nil when there is no such packet.
-    package mutating func front(behind seen: Int = 0) -> PacketPrefix? {
-        let start = position + UInt64(seen)
+    package mutating func front(behind offset: Int = 0) -> PacketPrefix? {
+        let start = position + UInt64(offset)
         if knownTail == start { knownTail = ring.published }
         guard knownTail >= start + 56, knownTail - position <= UInt64(SharedRing.capacity), knownTail & 7 == 0
         else { return nil }
@@ -107,27 +107,27 @@ package struct RingConsumer: Sendable {
     ///   - limit: the most packets.
     ///   - size: ends with the packet that reaches this many bytes.
     ///   - isWanted: ends before the first packet for which it is false.
-    package mutating func seeFronts(
+    package mutating func peekFronts(
         _ fronts: inout [PacketPrefix], atMost limit: Int, size: Int, while isWanted: (PacketPrefix) -> Bool
     ) {
         fronts.removeAll(keepingCapacity: true)
-        var seen = 0
-        while fronts.count < limit, seen < size, let front = front(behind: seen), isWanted(front) {
+        var offset = 0
+        while fronts.count < limit, offset < size, let front = front(behind: offset), isWanted(front) {
             fronts.append(front)
-            seen += front.recordSize
+            offset += front.recordSize
         }
     }
 
     /// Consumes the packet with this beginning, which is the next record.
     ///
     /// - Returns: its payload after the first eight bytes.
-    package mutating func takeBody(behind front: PacketPrefix) -> [UInt8] {
+    package mutating func consumeBody(behind front: PacketPrefix) -> [UInt8] {
         defer { advance(by: front.recordSize) }
         return ring.bytes(front.payloadSize - 8, at: position + 8 + 48)
     }
 
     /// Copies the payload of the packet at the position into `room`, if it fits.
-    private func land(_ count: Int, in room: inout OutputSpan<UInt8>) -> Bool {
+    private func copyPayload(_ count: Int, in room: inout OutputSpan<UInt8>) -> Bool {
         if room.freeCapacity < count { return false }
         unsafe room.withUnsafeMutableBufferPointer { (buffer, initializedCount) in
             let end = initializedCount + count

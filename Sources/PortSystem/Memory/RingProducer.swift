@@ -8,7 +8,7 @@ package struct RingProducer: Sendable {
     /// What became of a record.
     package enum Outcome: Hashable, Sendable {
         /// It is in the ring. A reader in another state than awake must be woken, unless it has woken by itself: see
-        /// `takeSleep`.
+        /// `beginWakeUp`.
         case written(SharedRing.ReaderState)
         /// There is no room for it.
         case full
@@ -49,7 +49,7 @@ package struct RingProducer: Sendable {
         let frontLength = lead == nil ? 40 : 48
         let length = frontLength + body.count + tail.count
         if let failure = makeRoom(for: length) { return failure }
-        putFront(length, head, lead)
+        writeFront(length, head, lead)
         let bodyPosition = position + 8 + UInt64(frontLength)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) } }
         if !tail.isEmpty {
@@ -62,7 +62,7 @@ package struct RingProducer: Sendable {
     package mutating func write(_ head: PacketWords, lead: UInt64, _ body: [UInt8]) -> Outcome {
         let length = 48 + body.count
         if let failure = makeRoom(for: length) { return failure }
-        putFront(length, head, lead)
+        writeFront(length, head, lead)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: position + 56) } }
         return publishRecord(8 + padded(length))
     }
@@ -76,7 +76,7 @@ package struct RingProducer: Sendable {
     }
 
     /// Writes the beginning of a packet's record.
-    private func putFront(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
+    private func writeFront(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
         ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
         ring.putRawWord(head.0, at: position + 8)
         ring.putRawWord(head.1, at: position + 16)
@@ -100,7 +100,7 @@ package struct RingProducer: Sendable {
     /// Marks the reader's current sleep as woken: it counts as awake until it sleeps again.
     ///
     /// - Returns: how the reader has waited until now. Unless that is awake, the caller wakes it.
-    package mutating func takeSleep() -> SharedRing.ReaderState {
+    package mutating func beginWakeUp() -> SharedRing.ReaderState {
         let (state, sleep) = ring.readerState
         if sleep == wokenSleep { return .awake }
         wokenSleep = sleep

@@ -14,11 +14,11 @@ package final class LaunchedProcess: Sendable {
     /// The descriptor that becomes readable when the child ends.
     enum End: Sendable {
         case descriptor(SharedDescriptor)
-        case bell(Bell)
+        case event(SharedEvent)
     }
 
     /// Signalled by the thread that waits for the child.
-    final class Bell: Sendable {
+    final class SharedEvent: Sendable {
         let descriptor: EventDescriptor  // immutable
 
         init() throws(SystemError) {
@@ -40,7 +40,7 @@ package final class LaunchedProcess: Sendable {
     package var rawValue: CInt {
         switch end {
         case .descriptor(let descriptor): descriptor.rawValue
-        case .bell(let bell): bell.descriptor.raw
+        case .event(let event): event.descriptor.raw
         }
     }
 
@@ -54,20 +54,20 @@ package final class LaunchedProcess: Sendable {
             do throws(SystemError) {
                 let descriptor = SharedDescriptor(try sysOpenProcess(process))
                 let launched = LaunchedProcess(process, .descriptor(descriptor))
-                _ = try launched.wait(keeps: true)
+                _ = try launched.wait(leavesUnreaped: true)
                 return launched
             } catch {
                 if Refusals.processDescriptor.error == nil { throw error }
             }
-            _ = try sysWaitForChild(nil, process, keeps: true, blocks: false)
-            let bell = try Bell()
+            _ = try sysWaitForChild(nil, process, leavesUnreaped: true, blocks: false)
+            let event = try SharedEvent()
             let start = sysProcessStart(process)
             _ = try sysStartThread(stackSize: 128 << 10, blocksSignals: true) {
                 sysNameThread("port worker end")
-                _ = try? sysWaitForChild(nil, process, keeps: true, blocks: true)
-                bell.descriptor.ring()
+                _ = try? sysWaitForChild(nil, process, leavesUnreaped: true, blocks: true)
+                event.descriptor.signal()
             }
-            return LaunchedProcess(process, .bell(bell), start: start)
+            return LaunchedProcess(process, .event(event), start: start)
         } catch {
             if error.code == ESRCH || error.code == ECHILD { return nil }
             throw error
@@ -97,7 +97,7 @@ package final class LaunchedProcess: Sendable {
     }
 
     private func signalByNumber(_ signal: CInt) throws(SystemError) {
-        _ = try sysWaitForChild(nil, id, keeps: true, blocks: false)
+        _ = try sysWaitForChild(nil, id, leavesUnreaped: true, blocks: false)
         if isOurs { try sysKill(id, signal) }
     }
 
@@ -113,7 +113,7 @@ package final class LaunchedProcess: Sendable {
     package func reap() throws(SystemError) -> ChildEnd? {
         guard isOurs else { return .unknown }
         do throws(SystemError) {
-            return try wait(keeps: false)
+            return try wait(leavesUnreaped: false)
         } catch {
             guard error.code == ECHILD || error.isRefusal else { throw error }
             // Not ours to reap: it ended and other code reaped it, or it is the child of the process that forked us; or
@@ -122,15 +122,15 @@ package final class LaunchedProcess: Sendable {
         }
     }
 
-    private func wait(keeps: Bool) throws(SystemError) -> ChildEnd? {
+    private func wait(leavesUnreaped: Bool) throws(SystemError) -> ChildEnd? {
         guard case .descriptor(let descriptor) = end else {
-            return try sysWaitForChild(nil, id, keeps: keeps, blocks: false)
+            return try sysWaitForChild(nil, id, leavesUnreaped: leavesUnreaped, blocks: false)
         }
         return try Refusals.processWait.avoid { () throws(SystemError) in
-            try sysWaitForChild(descriptor.rawValue, id, keeps: keeps, blocks: false)
+            try sysWaitForChild(descriptor.rawValue, id, leavesUnreaped: leavesUnreaped, blocks: false)
         } otherwise: { () throws(SystemError) in
             if try sysPoll(descriptor.rawValue, .readable, until: .distantPast).isEmpty { return nil }
-            return try sysWaitForChild(nil, id, keeps: keeps, blocks: false)
+            return try sysWaitForChild(nil, id, leavesUnreaped: leavesUnreaped, blocks: false)
         }
     }
 }
@@ -167,16 +167,16 @@ private func isEachInvalid() -> Bool {
 /// - Parameters:
 ///   - descriptor: its process descriptor, if there is one.
 ///   - process: its number.
-///   - keeps: whether it can be waited for again: it is not reaped.
+///   - leavesUnreaped: whether it can be waited for again: it is not reaped.
 ///   - blocks: whether to wait until it ends.
 /// - Returns: how it ended; nil while it runs.
 /// - Throws: ECHILD when it is no child, or was reaped.
 private func sysWaitForChild(
-    _ descriptor: CInt?, _ process: pid_t, keeps: Bool, blocks: Bool
+    _ descriptor: CInt?, _ process: pid_t, leavesUnreaped: Bool, blocks: Bool
 ) throws(SystemError) -> ChildEnd? {
     var (ended, code, status): (CInt, CInt, CInt) = (0, 0, 0)
     _ = try retrying(.waitid) {
-        unsafe shim_wait_for_child(descriptor ?? -1, process, keeps, blocks, &ended, &code, &status)
+        unsafe shim_wait_for_child(descriptor ?? -1, process, leavesUnreaped, blocks, &ended, &code, &status)
     }
     if ended == 0 { return nil }
     return code == SHIM_CLD_EXITED ? .exited(status) : .signalled(status)

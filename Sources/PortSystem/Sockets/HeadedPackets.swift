@@ -49,15 +49,15 @@ package func sysSendPacket(
 /// - Parameters:
 ///   - socket: the socket.
 ///   - limit: the size of the largest packet.
-///   - giver: the observer for the packet's descriptors; made when there are any.
+///   - closeObserver: the observer for the packet's descriptors; made when there are any.
 /// - Returns: the outcome, a packet's head, nil when it is shorter, and its other bytes.
 /// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysReceiveHeadedPacket(
-    _ socket: CInt, limit: Int, from giver: @autoclosure () -> (any CloseObserver)? = nil
+    _ socket: CInt, limit: Int, from closeObserver: @autoclosure () -> (any CloseObserver)? = nil
 ) throws(SystemError) -> (ReceiveOutcome, head: PacketWords?, payload: [UInt8]) {
     let size = MemoryLayout<PacketWords>.size
     return try unsafe ReceiveRoom.withBytes(limit - size) { (body) throws(SystemError) in
-        let (outcome, head, count) = try unsafe receive(socket, into: body, from: giver())
+        let (outcome, head, count) = try unsafe receive(socket, into: body, from: closeObserver())
         return unsafe (outcome, head, Array(body.prefix(count)))
     }
 }
@@ -66,12 +66,13 @@ package func sysReceiveHeadedPacket(
 ///
 /// - Returns: the outcome, `truncated` when there was not enough room; and a packet's head, nil when it is shorter.
 package func sysReceiveHeadedPacket(
-    _ socket: CInt, into room: inout OutputSpan<UInt8>, from giver: @autoclosure () -> (any CloseObserver)? = nil
+    _ socket: CInt, into room: inout OutputSpan<UInt8>,
+    from closeObserver: @autoclosure () -> (any CloseObserver)? = nil
 ) throws(SystemError) -> (ReceiveOutcome, head: PacketWords?) {
     try unsafe room.withUnsafeMutableBufferPointer { (buffer, initializedCount) throws(SystemError) in
         let free = unsafe UnsafeMutableRawBufferPointer(
             rebasing: UnsafeMutableRawBufferPointer(buffer)[initializedCount...])
-        let (outcome, head, count) = try unsafe receive(socket, into: free, from: giver())
+        let (outcome, head, count) = try unsafe receive(socket, into: free, from: closeObserver())
         initializedCount += count
         return (outcome, head)
     }
@@ -79,11 +80,12 @@ package func sysReceiveHeadedPacket(
 
 /// - Returns: the outcome, a packet's head, and the number of bytes after it.
 private func receive(
-    _ socket: CInt, into body: UnsafeMutableRawBufferPointer, from giver: @autoclosure () -> (any CloseObserver)?
+    _ socket: CInt, into body: UnsafeMutableRawBufferPointer,
+    from closeObserver: @autoclosure () -> (any CloseObserver)?
 ) throws(SystemError) -> (ReceiveOutcome, PacketWords?, count: Int) {
     var head: PacketWords = (0, 0, 0, 0, 0)
     let outcome = try unsafe withUnsafeMutableBytes(of: &head) { (head) throws(SystemError) in
-        try unsafe sysReceivePacket(socket, head: head, body: body, from: giver())
+        try unsafe sysReceivePacket(socket, head: head, body: body, from: closeObserver())
     }
     let headSize = MemoryLayout<PacketWords>.size
     switch outcome {

@@ -159,16 +159,16 @@ package func sysSendPacket(
 /// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysReceivePacket(
     _ socket: CInt, into buffer: UnsafeMutableRawBufferPointer,
-    from giver: @autoclosure () -> (any CloseObserver)? = nil
+    from closeObserver: @autoclosure () -> (any CloseObserver)? = nil
 ) throws(SystemError) -> ReceiveOutcome {
     try unsafe sysReceivePacket(
-        socket, head: buffer, body: UnsafeMutableRawBufferPointer(start: nil, count: 0), from: giver())
+        socket, head: buffer, body: UnsafeMutableRawBufferPointer(start: nil, count: 0), from: closeObserver())
 }
 
 /// Receives one packet, as above: its beginning into `head`, and the rest into `body`.
 func sysReceivePacket(
     _ socket: CInt, head: UnsafeMutableRawBufferPointer, body: UnsafeMutableRawBufferPointer,
-    from giver: @autoclosure () -> (any CloseObserver)? = nil
+    from closeObserver: @autoclosure () -> (any CloseObserver)? = nil
 ) throws(SystemError) -> ReceiveOutcome {
     var raw: [CInt] = []
     var flags: CInt = 0
@@ -177,7 +177,7 @@ func sysReceivePacket(
         let count = try unlessBlocked { () throws(SystemError) in
             try retrying(.recvmsg) { unsafe receive(socket, head, body, atMost: capacity, &raw, &flags) }
         }
-        let sender = raw.isEmpty ? nil : giver()
+        let sender = raw.isEmpty ? nil : closeObserver()
         let descriptors = raw.map { SharedDescriptor(received: FileDescriptor(owning: $0), from: sender) }
         guard let count else { return .wouldBlock }
         if flags & SHIM_MSG_TRUNC != 0 { return .truncated }
@@ -325,14 +325,14 @@ package func sysSendPacket(_ socket: CInt, head: [UInt8], body: ArraySlice<UInt8
 /// - Parameters:
 ///   - socket: the socket.
 ///   - limit: the size of the largest packet.
-///   - giver: the observer for the packet's descriptors; made when there are any.
+///   - closeObserver: the observer for the packet's descriptors; made when there are any.
 /// - Returns: the outcome, and a packet's bytes.
 /// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysReceivePacket(
-    _ socket: CInt, limit: Int, from giver: @autoclosure () -> (any CloseObserver)? = nil
+    _ socket: CInt, limit: Int, from closeObserver: @autoclosure () -> (any CloseObserver)? = nil
 ) throws(SystemError) -> (ReceiveOutcome, [UInt8]) {
     try unsafe withUnsafeTemporaryAllocation(byteCount: limit, alignment: 16) { (buffer) throws(SystemError) in
-        let outcome = try unsafe sysReceivePacket(socket, into: buffer, from: giver())
+        let outcome = try unsafe sysReceivePacket(socket, into: buffer, from: closeObserver())
         switch outcome {
         case .packet(let count, _), .descriptorsLost(let count): return unsafe (outcome, Array(buffer.prefix(count)))
         case .truncated, .wouldBlock, .reset, .peerClosed: return (outcome, [])

@@ -74,7 +74,7 @@ package enum ProcessorQuota {
 package func sysPause() { shim_pause() }
 
 /// Prefetches a line of memory that will soon be read. An invalid address is harmless.
-package func sysPrefetch(_ place: UnsafeRawPointer?) { unsafe shim_prefetch_to_read(place) }
+package func sysPrefetch(_ address: UnsafeRawPointer?) { unsafe shim_prefetch_to_read(address) }
 
 /// Yields the processor to other threads that want it (`sched_yield(2)`), for as long as they want it.
 package func sysYield() {

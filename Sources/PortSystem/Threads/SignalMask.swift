@@ -63,7 +63,7 @@ package func withoutBrokenPipeSignal<Result>(
     do throws(SystemError) {
         return try body()
     } catch {
-        if error.code == EPIPE, !hasWaited { _ = try sysTakeSignal(SIGPIPE) }
+        if error.code == EPIPE, !hasWaited { _ = try sysConsumeSignal(SIGPIPE) }
         throw error
     }
 }
@@ -72,7 +72,7 @@ package func withoutBrokenPipeSignal<Result>(
 /// not be pending.
 ///
 /// - Returns: false when it is not pending.
-package func sysTakeSignal(_ signal: CInt) throws(SystemError) -> Bool {
+package func sysConsumeSignal(_ signal: CInt) throws(SystemError) -> Bool {
     var set = sigset_t()
     unsafe sigemptyset(&set)
     unsafe sigaddset(&set, signal)

@@ -71,12 +71,12 @@ package func sysNameThread(_ name: String) {
 /// - Parameter name: any text.
 /// - Returns: its beginning, at most 15 bytes, cut between characters; without NULs.
 package func kernelThreadName(_ name: String) -> String {
-    var kept = ""
+    var shortened = ""
     for character in name where character != "\0" {
-        if kept.utf8.count + character.utf8.count > 15 { break }
-        kept.append(character)
+        if shortened.utf8.count + character.utf8.count > 15 { break }
+        shortened.append(character)
     }
-    return kept
+    return shortened
 }
 
 /// The new thread's argument, retained until the thread has begun.

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // A descriptor that a sleeping thread waits on and any thread may signal: an eventfd(2), or a pipe(2) where the system
-// refuses eventfds. Signals coalesce: however many there were, `silence` makes the descriptor unreadable again.
+// refuses eventfds. Signals coalesce: however many there were, `clear` makes the descriptor unreadable again.
 
 import CPortShims
 import PortCLibrary
@@ -47,11 +47,11 @@ package struct EventDescriptor: ~Copyable, Sendable {
         }
     }
 
-    /// The descriptor to wait on: readable after `ring()` until `silence()`.
+    /// The descriptor to wait on: readable after `signal()` until `clear()`.
     package var raw: CInt { reading.raw }
 
     /// Makes the descriptor readable. A full pipe is readable already, so "would block" is success.
-    package func ring() {
+    package func signal() {
         do throws(SystemError) {
             switch writing {
             case .none: _ = try sysWrite(reading.raw, [1, 0, 0, 0, 0, 0, 0, 0])
@@ -63,7 +63,7 @@ package struct EventDescriptor: ~Copyable, Sendable {
     }
 
     /// Makes the descriptor unreadable, however many signals there were.
-    package func silence() {
+    package func clear() {
         do throws(SystemError) {
             while let count = try sysDiscard(reading.raw, 512), count == 512 {}
         } catch {

@@ -17,7 +17,7 @@ import Synchronization
     private let word: UnsafeMutablePointer<Atomic<UInt32>>  // immutable
 
     /// - Parameter count: the word's first value, as if it had been woken that many times; for tests.
-    package init(rung count: UInt32 = 0) {
+    package init(signalled count: UInt32 = 0) {
         unsafe word = UnsafeMutablePointer<Atomic<UInt32>>.allocate(capacity: 1)
         unsafe word.initialize(to: Atomic(count))
     }
@@ -49,7 +49,7 @@ import Synchronization
     }
 
     /// Changes the word, so that every ticket is out of date, and wakes the sleeping thread.
-    package func ring() {
+    package func signal() {
         unsafe word.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
         _ = try? retrying(.futex) { unsafe shim_wake_on(word) }  // it fails for no word that is there
     }

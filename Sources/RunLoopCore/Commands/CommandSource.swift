@@ -201,7 +201,7 @@ extension CommandSource {
 
         /// Delivers the pending notices to the client, in order, on its own thread.
         func deliver() {
-            while let notice = buffer?.takeNotice(for: id) {
+            while let notice = buffer?.dequeueNotice(for: id) {
                 switch notice.event {
                 case .registered: registered(notice.context)
                 case .removed: removed(notice.context)

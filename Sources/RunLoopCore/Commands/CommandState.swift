@@ -29,7 +29,7 @@ struct CommandState<Command: Sendable>: Sendable {
     }
 
     /// A client that has a new notice.
-    typealias Told = (client: Source.Client, isDone: ThreadEvent?)
+    typealias NotifiedClient = (client: Source.Client, isDone: ThreadEvent?)
 
     private(set) var commands: [Command] = []
     private(set) var isValid = true
@@ -40,7 +40,7 @@ struct CommandState<Command: Sendable>: Sendable {
     private var modeCounts: [ThreadRunLoop: Int] = [:]
     weak var source: Source?
     /// The same, retained while it is in a loop.
-    private var keptSource: Source?
+    private var retainedSource: Source?
 
     mutating func add(_ command: Command, limit: Int) -> CommandAcceptance {
         if !isValid { return .sourceInvalid }
@@ -49,7 +49,7 @@ struct CommandState<Command: Sendable>: Sendable {
         return .accepted
     }
 
-    mutating func takeCommands() -> [Command] {
+    mutating func dequeueCommands() -> [Command] {
         defer { commands = [] }
         return commands
     }
@@ -60,21 +60,21 @@ struct CommandState<Command: Sendable>: Sendable {
     /// The source has entered a mode of a loop.
     ///
     /// - Returns: the clients to notify.
-    mutating func enter(_ loop: ThreadRunLoop) -> [Told] {
+    mutating func enter(_ loop: ThreadRunLoop) -> [NotifiedClient] {
         guard countModes(of: loop, 1) == 1, let source else { return [] }
-        keptSource = source
-        return tell(.registered, source, loop)
+        retainedSource = source
+        return enqueueNotices(.registered, source, loop)
     }
 
     /// The source has left a mode of a loop.
     ///
     /// - Returns: the clients to notify, and the source, for the caller to release. A client that was not yet notified
     ///   of the registration is not notified.
-    mutating func leave(_ loop: ThreadRunLoop) -> ([Told], Source?) {
+    mutating func leave(_ loop: ThreadRunLoop) -> ([NotifiedClient], Source?) {
         guard countModes(of: loop, -1) == 0, let source else { return ([], nil) }
-        let told = tell(.removed, source, loop)
-        if !isInLoop { keptSource = nil }
-        return (told, source)
+        let notified = enqueueNotices(.removed, source, loop)
+        if !isInLoop { retainedSource = nil }
+        return (notified, source)
     }
 
     private mutating func countModes(of loop: ThreadRunLoop, _ difference: Int) -> Int {
@@ -85,15 +85,17 @@ struct CommandState<Command: Sendable>: Sendable {
 
     /// Appends a notice to the clients' lists; a removal instead deletes its registration when that was not delivered
     /// yet.
-    private mutating func tell(_ event: Notice.Event, _ source: Source, _ loop: ThreadRunLoop) -> [Told] {
+    private mutating func enqueueNotices(_ event: Notice.Event, _ source: Source, _ loop: ThreadRunLoop)
+        -> [NotifiedClient]
+    {
         let context = Source.Context(source: source, loop: loop)
         return clients.indices.compactMap { index in
             if event == .removed,
-                let untold = clients[index].notices.lastIndex(where: {
+                let undelivered = clients[index].notices.lastIndex(where: {
                     $0.event == .registered && $0.context == context
                 })
             {
-                clients[index].notices.remove(at: untold)
+                clients[index].notices.remove(at: undelivered)
                 return nil
             }
             let isDone = event == .removed ? ThreadEvent() : nil
@@ -144,7 +146,7 @@ struct CommandState<Command: Sendable>: Sendable {
     /// Dequeues the next notice for a client.
     ///
     /// - Returns: the notice, or else the client when it is no longer needed, for the caller to release.
-    mutating func takeNotice(for client: ItemID) -> (notice: Notice?, gone: ClientEntry?) {
+    mutating func dequeueNotice(for client: ItemID) -> (notice: Notice?, gone: ClientEntry?) {
         guard let index = clients.firstIndex(where: { $0.client.id == client }) else { return (nil, nil) }
         if !clients[index].notices.isEmpty { return (clients[index].notices.removeFirst(), nil) }
         return (nil, isValid || isInLoop ? nil : clients.remove(at: index))
@@ -156,7 +158,7 @@ struct CommandState<Command: Sendable>: Sendable {
     mutating func beginInvalidation() -> [Command]? {
         guard isValid else { return nil }
         isValid = false
-        return takeCommands()
+        return dequeueCommands()
     }
 
     /// Releases the clients, except those that have pending notices. A loop whose thread ends at the same time may not
@@ -207,7 +209,7 @@ final class CommandBuffer<Command: Sendable>: Sendable {
 
     /// Passes all waiting commands to the handler.
     func drain() {
-        let (commands, source) = state.withLock { ($0.takeCommands(), $0.source) }
+        let (commands, source) = state.withLock { ($0.dequeueCommands(), $0.source) }
         if let source, !commands.isEmpty { handler(source, commands) }
     }
 
@@ -218,11 +220,11 @@ final class CommandBuffer<Command: Sendable>: Sendable {
 
     /// The source has left a mode of a loop. When it was the last, clients are notified, and the call waits for them.
     func didLeave(_ loop: ThreadRunLoop) {
-        let (told, source) = state.withLock { $0.leave(loop) }
+        let (notified, source) = state.withLock { $0.leave(loop) }
         let start = MonotonicInstant.now
-        for (client, _) in told where !client.loop.isCurrent { post(client) }
-        for (client, _) in told where client.loop.isCurrent { client.deliver() }
-        for (client, isDone) in told { isDone?.wait(until: start.advanced(by: client.removalLimit)) }
+        for (client, _) in notified where !client.loop.isCurrent { post(client) }
+        for (client, _) in notified where client.loop.isCurrent { client.deliver() }
+        for (client, isDone) in notified { isDone?.wait(until: start.advanced(by: client.removalLimit)) }
         _ = source  // released here, without the lock
     }
 
@@ -255,8 +257,8 @@ final class CommandBuffer<Command: Sendable>: Sendable {
     }
 
     /// Dequeues the next notice for a client.
-    func takeNotice(for client: ItemID) -> CommandState<Command>.Notice? {
-        let (notice, gone) = state.withLock { $0.takeNotice(for: client) }
+    func dequeueNotice(for client: ItemID) -> CommandState<Command>.Notice? {
+        let (notice, gone) = state.withLock { $0.dequeueNotice(for: client) }
         _ = gone  // released here, without the lock
         return notice
     }

@@ -4,7 +4,7 @@
 // What a waiting loop polls besides its own parker: memory that another process writes. A loop polls it while it spins.
 // While the loop sleeps, an edge of a socket of its own reports that something has arrived; without such a socket, the
 // kernel reports the connection's socket as usual. Only the sources that the kernel has reported last in the mode are
-// asked for such memory, so the cost does not grow with idle sources. See `ThreadRunLoop+LookingOut.swift`.
+// asked for such memory, so the cost does not grow with idle sources. See `ThreadRunLoop+BusyPolling.swift`.
 
 import PortSystem
 
@@ -14,33 +14,33 @@ package protocol BusyPollable: AnyObject, Sendable {
     ///
     /// - Returns: the number of the polling period, which distinguishes it from those of other threads; nil when there
     ///   is nothing to poll, or another thread polls already.
-    func beginLooking() -> UInt64?
+    func beginBusyPolling() -> UInt64?
     /// Whether something has arrived. Quick: an atomic load or two.
     var hasArrived: Bool { get }
     /// Receives what has arrived, as performing the source would. Signals every source that became ready. When nothing
     /// is left, that may end the polling.
     ///
     /// - Returns: whether a scan for ready sources is worth while; false when the rest of a message is still to come.
-    func takeIn() -> Bool
+    func receiveArrivals() -> Bool
     /// The channel that wakes a parked loop; nil when there is none.
     var wakeChannel: WakeChannelWatch? { get }
     /// The loop is about to sleep, and polls again when it is awake: arrivals meanwhile come with an edge of the
     /// channel.
-    func park(_ look: UInt64) -> ParkAnswer
+    func park(_ period: UInt64) -> ParkAnswer
     /// The loop is awake, and polls.
-    func unpark(_ look: UInt64)
+    func unpark(_ period: UInt64)
     /// The loop's wait is over. If nothing but this source of this loop is waiting for messages there, the loop can
     /// keep polling: it handles what has come, and polls again before it waits, in the same run. It stops when the run
     /// is over, or when another run begins.
     ///
     /// - Returns: whether the loop keeps polling. That may end at any time, when another thread begins to wait there:
-    ///   see `isKept`.
-    func keepLooking(_ look: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool
+    ///   see `isBusyPolled`.
+    func continueBusyPolling(_ period: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool
     /// Whether the loop still polls, and may continue.
-    func isKept(_ look: UInt64) -> Bool
-    /// The loop stops polling. Unless `takeIn` has already ended the polling, what has arrived is received now, and
+    func isBusyPolled(_ period: UInt64) -> Bool
+    /// The loop stops polling. Unless `receiveArrivals` has already ended the polling, what has arrived is received now, and
     /// later arrivals are signalled through the kernel. Does nothing when that period has ended.
-    func endLooking(_ look: UInt64)
+    func endBusyPolling(_ period: UInt64)
 }
 
 /// The answer to a loop that is about to sleep.

@@ -69,14 +69,14 @@ public final class PerformRequest: Sendable {
     /// - Returns: whether this call cancelled it: the request was waiting, and will not be called.
     @discardableResult
     func withdraw() -> Bool {
-        guard let (work, timer) = takeWork() else { return false }
+        guard let (work, timer) = removeWork() else { return false }
         work.loop.forget([id], blocks: timer == nil ? [id] : [])
         timer?.invalidate()
         return true
     }
 
     /// Removes the work because the request is cancelled. The caller makes the loop forget it, and ends the timer.
-    func takeWork() -> (Work, RunLoopTimer?)? {
+    func removeWork() -> (Work, RunLoopTimer?)? {
         state.withLock { state in
             guard let work = state.work else { return nil }
             state.work = nil
@@ -105,7 +105,7 @@ public final class PerformRequest: Sendable {
 
     /// The loop's thread has ended.
     func drop() {
-        var work = takeWork()?.0
+        var work = removeWork()?.0
         let whenOver = work?.whenOver
         work = nil
         whenOver?(false)

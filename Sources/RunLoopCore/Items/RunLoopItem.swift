@@ -107,7 +107,7 @@ struct ItemHomes: Sendable {
     ///
     /// - Returns: the modes that it has left.
     mutating func remove(_ id: ItemID, from loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Departure] {
-        let (departures, isGone) = loop.takeOut(id, from: mode)
+        let (departures, isGone) = loop.removeItem(id, from: mode)
         if isGone { remove(loop) }
         return departures
     }

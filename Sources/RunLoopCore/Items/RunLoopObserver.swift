@@ -54,7 +54,7 @@ public final class RunLoopObserver: Sendable {
     /// Removes the observer from everything, permanently. A call that is in progress continues.
     public func invalidate() {
         for loop in state.withLock({ $0.homes.invalidate() }) ?? [] {
-            _ = loop.takeOut(id, from: nil)
+            _ = loop.removeItem(id, from: nil)
         }
     }
 

@@ -18,12 +18,12 @@ extension RunLoopSource {
     ///   reports the error.
     public func watch(_ descriptor: CInt?) throws(SystemError) {
         let isLoose = isPortBased && state.withLock { $0.homes.isValid && $0.homes.loops.isEmpty }
-        if isLoose, let descriptor { try Self.tryOut(descriptor) }
+        if isLoose, let descriptor { try Self.checkPollable(descriptor) }
         try watch(pollable: descriptor)
     }
 
     /// Adding it to an epoll set shows whether a descriptor can be waited for.
-    private static func tryOut(_ descriptor: CInt) throws(SystemError) {
+    private static func checkPollable(_ descriptor: CInt) throws(SystemError) {
         do throws(SystemError) {
             try EpollSet().add(descriptor, .readable, key: 0)
         } catch {
@@ -69,20 +69,20 @@ extension RunLoopSource {
     func watchLater(in loop: ThreadRunLoop) {
         let made = RunLoopTimer(name: "watch again", after: Self.timeUntilRetry) { [weak self, id] _ in
             let loop = ThreadRunLoop.current
-            let timer = loop.state.withLock { $0.lateWatches.removeValue(forKey: id) }
-            self?.watchAgain(in: loop)
+            let timer = loop.state.withLock { $0.watchRetryTimers.removeValue(forKey: id) }
+            self?.retryWatch(in: loop)
             withExtendedLifetime(timer) {}
         }
         let (timer, modes) = loop.state.withLock { state -> (RunLoopTimer, [RunLoopMode]) in
-            let modes = state.places(of: id).map { state.modes[$0].name }
-            let timer = state.lateWatches[id] ?? made
-            if !modes.isEmpty { state.lateWatches[id] = timer }  // else the source has left the loop
+            let modes = state.memberModes(of: id).map { state.modes[$0].name }
+            let timer = state.watchRetryTimers[id] ?? made
+            if !modes.isEmpty { state.watchRetryTimers[id] = timer }  // else the source has left the loop
             return (timer, modes)
         }
         for mode in modes { loop.add(timer, to: mode) }
     }
 
-    private func watchAgain(in loop: ThreadRunLoop) {
+    private func retryWatch(in loop: ThreadRunLoop) {
         let isShort = state.withLock { state in
             state.descriptor.flatMap { watchFailure($0, in: [loop]) }?.isShortage ?? false
         }
@@ -131,19 +131,19 @@ extension RunLoopSource {
 
 extension ThreadRunLoop {
     func modeIndices(of source: RunLoopSource) -> [Int] {
-        state.withLock { $0.places(of: source.id) }
+        state.withLock { $0.memberModes(of: source.id) }
     }
 
     /// The kernel's set of a mode, made with the first descriptor.
     func descriptorSet(of mode: Int) throws(SystemError) -> DescriptorSet {
         if let set = state.withLock({ $0.modes[mode].descriptors }) { return set }
-        let made = try DescriptorSet(bell: try doorbell.bell())
+        let made = try DescriptorSet(wakeEvent: try parker.wakeEvent())
         let set = state.withLock { state in
             if state.modes[mode].descriptors == nil, !state.hasEnded { state.modes[mode].descriptors = made }
             return state.modes[mode].descriptors ?? made
         }
         // A loop that sleeps without a set must return and wait on this one.
-        doorbell.endWait()
+        parker.endWait()
         return set
     }
 
@@ -153,19 +153,19 @@ extension ThreadRunLoop {
     func exchangeWatches(of source: RunLoopSource, _ fresh: [Int: DescriptorWatch]) -> [DescriptorWatch] {
         state.withLock { state in
             var ending: [DescriptorWatch] = []
-            let places = state.places(of: source.id)
-            for index in places {
-                guard let number = state.seats.seat(of: source.id, in: index) else { continue }
+            let memberModes = state.memberModes(of: source.id)
+            for index in memberModes {
+                guard let number = state.registrations.registration(of: source.id, in: index) else { continue }
                 let old = state.watch(of: number)
                 // A pending report belongs to the source, whichever descriptor it has.
-                let report = state.seats.watch(of: number)?.report
+                let report = state.registrations.watch(of: number)?.report
                 let watch = fresh[index].map {
                     RegistrationWatch(key: $0.key, descriptor: $0.descriptor, report: report)
                 }
-                state.seats.setWatch(watch, of: number)
+                state.registrations.setWatch(watch, of: number)
                 if let old, old.key != fresh[index]?.key { ending.append(old) }
             }
-            for (index, new) in fresh where !places.contains(index) { ending.append(new) }
+            for (index, new) in fresh where !memberModes.contains(index) { ending.append(new) }
             return ending
         }
     }

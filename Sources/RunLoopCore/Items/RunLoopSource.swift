@@ -30,7 +30,7 @@ public final class RunLoopSource: Sendable {
 
     struct State: Sendable {
         var homes = ItemHomes()
-        /// Holds `signal` of a custom source, or `seat` of a port-based one: sharing it saves eight bytes.
+        /// Holds `signal` of a custom source, or `registration` of a port-based one: sharing it saves eight bytes.
         private var word: UInt64 = 0
         /// A port-based source: the descriptor that it watches.
         var descriptor: CInt?
@@ -43,7 +43,7 @@ public final class RunLoopSource: Sendable {
 
         /// A port-based source: the cached index of one of its registrations in one of its loops. It may be out of
         /// date; then the loop has to search.
-        var seat: RegistrationIndex {
+        var registration: RegistrationIndex {
             get { RegistrationIndex(word) }
             set { word = UInt64(newValue) }
         }
@@ -60,7 +60,7 @@ public final class RunLoopSource: Sendable {
     let routine: any SourceRoutine
     let state: Mutex<State>  // comes before the loop's lock
     /// A port-based source that was signalled: it is on the ready lists of all its modes, or about to be put there.
-    let isRung = Atomic<Bool>(false)
+    let isNotified = Atomic<Bool>(false)
 
     private let traits: Traits
     var isPortBased: Bool { traits.contains(.portBased) }
@@ -165,7 +165,7 @@ public final class RunLoopSource: Sendable {
 
     /// Whether it has been signalled since a loop last checked or performed it.
     public var isSignalled: Bool {
-        isPortBased ? isRung.load(ordering: .acquiring) : state.withLock { $0.signal != nil }
+        isPortBased ? isNotified.load(ordering: .acquiring) : state.withLock { $0.signal != nil }
     }
 }
 
@@ -226,7 +226,7 @@ extension RunLoopSource {
     public func invalidate() {
         let (loops, departures) = state.withLock { state in
             let loops = state.homes.invalidate() ?? []
-            let departures = loops.map { endWatches($0.takeOut(id, from: nil).departures) }
+            let departures = loops.map { endWatches($0.removeItem(id, from: nil).departures) }
             if !isPortBased { state.signal = nil }
             state.descriptor = nil
             return (loops, departures)
@@ -260,39 +260,39 @@ extension RunLoopSource {
         do throws(SystemError) {
             try didEnter(entered, of: loop, orLater: orLater)
         } catch {
-            _ = takeOut(of: loop, mode)
+            _ = removeItem(of: loop, mode)
             throw error
         }
     }
 
     func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
-        didLeave(takeOut(of: loop, mode), of: loop)
+        didLeave(removeItem(of: loop, mode), of: loop)
     }
 
-    private func takeOut(of loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Departure] {
+    private func removeItem(of loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Departure] {
         state.withLock { state in
-            defer { findSeat(&state) }
+            defer { cacheRegistration(&state) }
             return endWatches(state.homes.remove(id, from: loop, mode))
         }
     }
 
     /// Caches the index of a registration, after the source has entered or left a mode.
-    private func findSeat(_ state: inout State) {
+    private func cacheRegistration(_ state: inout State) {
         guard isPortBased, let loop = state.homes.loops.first else { return }
-        state.seat = loop.state.withLock { $0.seats.seat(of: id) } ?? 0
+        state.registration = loop.state.withLock { $0.registrations.registration(of: id) } ?? 0
     }
 
     /// Makes the loop notice a source that has entered modes, and notifies the source.
     func didEnter(_ modes: [Int], of loop: ThreadRunLoop, orLater: Bool = false) throws(SystemError) {
-        let (seat, shortage) = try state.withLock { (state) throws(SystemError) in
-            findSeat(&state)
+        let (registration, shortage) = try state.withLock { (state) throws(SystemError) in
+            cacheRegistration(&state)
             if !isPortBased, let stamp = state.signal { loop.noteSignal(of: self, stamp) }
             let shortage = state.descriptor.flatMap { watchFailure($0, in: [loop]) }
             if let shortage, !orLater || !shortage.isShortage { throw shortage }
-            return (state.seat, shortage)
+            return (state.registration, shortage)
         }
         if shortage != nil { watchLater(in: loop) }
-        if isPortBased { loop.noteRing(of: self, near: seat) }
+        if isPortBased { loop.noteReadiness(of: self, near: registration) }
         for name in loop.state.withLock({ state in modes.map { state.modes[$0].name } }) {
             routine.didEnter(name, of: loop)
         }
@@ -339,19 +339,19 @@ extension RunLoopSource {
         if !isPortBased {
             fatalError("A custom source has no doorbell. Use signal() when it has work.")
         }
-        if isRung.exchange(true, ordering: .sequentiallyConsistent) { return }
-        let (loops, seat) = state.withLock { ($0.homes.loops, $0.seat) }
+        if isNotified.exchange(true, ordering: .sequentiallyConsistent) { return }
+        let (loops, registration) = state.withLock { ($0.homes.loops, $0.registration) }
         switch loops {
         case .none: break
-        case .one(let loop): loop.noteRing(of: self, near: seat)
-        case .many(let loops): for loop in loops { loop.noteRing(of: self, near: seat) }
+        case .one(let loop): loop.noteReadiness(of: self, near: registration)
+        case .many(let loops): for loop in loops { loop.noteReadiness(of: self, near: registration) }
         }
     }
 
     /// Clears the mark of a custom source.
     ///
     /// - Returns: whether it is to be performed.
-    func takeSignal() -> Bool {
+    func consumeSignal() -> Bool {
         state.withLock { state in
             guard state.homes.isValid, state.signal != nil else { return false }
             state.signal = nil
@@ -364,19 +364,19 @@ extension ThreadRunLoop {
     func noteSignal(of source: RunLoopSource, _ stamp: UInt64) {
         let mustWake = state.withLock { state in
             var mustWake = false
-            for index in state.places(of: source.id) {
+            for index in state.memberModes(of: source.id) {
                 state.modes[index].signalled.set(source.id, ModeState.SignalKey(order: source.order, stamp: stamp))
                 if state.isRunning(in: index) { mustWake = true }
             }
             return mustWake
         }
-        if mustWake { doorbell.endWait() }
+        if mustWake { parker.endWait() }
     }
 
     /// - Parameters:
     ///   - source: the source that was signalled.
-    ///   - seat: the cached index of one of its registrations.
-    func noteRing(of source: RunLoopSource, near seat: RegistrationIndex) {
-        if state.withLock({ $0.noteRing(of: source, near: seat) }) { doorbell.endWait() }
+    ///   - registration: the cached index of one of its registrations.
+    func noteReadiness(of source: RunLoopSource, near registration: RegistrationIndex) {
+        if state.withLock({ $0.noteReadiness(of: source, near: registration) }) { parker.endWait() }
     }
 }

@@ -103,7 +103,7 @@ public final class RunLoopTimer: Sendable {
     /// Removes the timer from everything, permanently. A call that is in progress continues.
     public func invalidate() {
         for loop in state.withLock({ $0.homes.invalidate() }) ?? [] {
-            _ = loop.takeOut(id, from: nil)
+            _ = loop.removeItem(id, from: nil)
         }
     }
 }
@@ -187,20 +187,20 @@ extension ThreadRunLoop {
     func arm(_ id: ItemID, _ schedule: TimerSchedule) {
         let mustWake = state.withLock { state in
             var mustWake = false
-            for index in state.places(of: id) {
+            for index in state.memberModes(of: id) {
                 let wakeDate = state.modes[index].timers.wakeDate ?? .distantFuture
                 state.modes[index].timers.arm(id, schedule)
                 if state.isRunning(in: index), schedule.latestDate < wakeDate { mustWake = true }
             }
             return mustWake
         }
-        if mustWake { doorbell.endWait() }
+        if mustWake { parker.endWait() }
     }
 
     /// Removes a firing timer from the queues; it stays a member of its modes.
     func disarm(_ id: ItemID) {
         state.withLock { state in
-            for index in state.places(of: id) { state.modes[index].timers.disarm(id) }
+            for index in state.memberModes(of: id) { state.modes[index].timers.disarm(id) }
         }
     }
 

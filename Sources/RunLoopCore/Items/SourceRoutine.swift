@@ -10,24 +10,24 @@ package protocol SourceRoutine: Sendable {
     func isReady() -> Bool
     /// Whether performing a port-based source includes a check, and does nothing when there is nothing: then it is
     /// performed also when the kernel reported its descriptor some passes ago, and the descriptor is not polled again.
-    var looksWhenPerformed: Bool { get }
+    var checksWhenPerformed: Bool { get }
     /// The source has entered a mode of a loop.
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop)
     /// The source has left a mode of a loop.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop)
     /// Calls `body` with each piece of memory in which something for a port-based source may arrive without a system
     /// call, as long as a loop polls it. Allocates nothing: a loop calls this before each spin.
-    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void)
+    func visitPollables(_ body: (any BusyPollable) -> Void)
     /// Handles what the source has.
     ///
     /// - Returns: what was done, and what was seen.
     func perform() -> SourceOutcome
     /// Handles what a port-based source has: one item, and the next ones as long as each may have the loop's next pass.
     ///
-    /// - Parameter goesOn: begins the loop's next pass, for one more item; false when that pass must begin with
+    /// - Parameter beginNextPass: begins the loop's next pass, for one more item; false when that pass must begin with
     ///   something else.
     /// - Returns: what was done, and what was seen.
-    func perform(while goesOn: () -> Bool) -> SourceOutcome
+    func perform(while beginNextPass: () -> Bool) -> SourceOutcome
 }
 
 /// What a routine has done, and what it has seen.
@@ -50,9 +50,9 @@ package struct SourceOutcome: Sendable {
 
 extension SourceRoutine {
     package func isReady() -> Bool { false }
-    package var looksWhenPerformed: Bool { false }
-    package func perform(while goesOn: () -> Bool) -> SourceOutcome { perform() }
-    package func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) {}
+    package var checksWhenPerformed: Bool { false }
+    package func perform(while beginNextPass: () -> Bool) -> SourceOutcome { perform() }
+    package func visitPollables(_ body: (any BusyPollable) -> Void) {}
     package func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
     package func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
 }

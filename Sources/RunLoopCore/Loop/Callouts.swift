@@ -59,10 +59,10 @@ extension ThreadRunLoop {
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(
-        _ source: RunLoopSource, while goesOn: () -> Bool
+        _ source: RunLoopSource, while beginNextPass: () -> Bool
     ) -> SourceOutcome {
         let span = calloutBegins(RunLoopCallout(.portSource, source.name, source.id))
-        let outcome = source.routine.perform(while: goesOn)
+        let outcome = source.routine.perform(while: beginNextPass)
         calloutEnded(span, RunLoopCallout(.portSource, source.name, source.id))
         return outcome
     }

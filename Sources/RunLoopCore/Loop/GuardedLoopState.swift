@@ -16,7 +16,7 @@ struct GuardedLoopState: ~Copyable, Sendable {
         /// The source that it checks may be performed at once, if it is ready.
         case mayPerform
         /// The next pass would find nothing in its first steps.
-        case quiet
+        case idle
     }
 
     private let state = Mutex(RunLoopState())
@@ -59,16 +59,16 @@ struct GuardedLoopState: ~Copyable, Sendable {
 
 /// What a loop has done so far: written by its thread only, readable anywhere.
 final class LoopCounts: Sendable {
-    private let turnCount = Atomic<Int>(0)
-    private let lookCount = Atomic<Int>(0)
+    private let passCount = Atomic<Int>(0)
+    private let pollCount = Atomic<Int>(0)
     private let sleepCount = Atomic<Int>(0)
     private let paidSpinCount = Atomic<Int>(0)
     private let failedSpinCount = Atomic<Int>(0)
 
-    var turns: Int { turnCount.load(ordering: .relaxed) }
+    var passes: Int { passCount.load(ordering: .relaxed) }
 
     /// Waits in the kernel, including polls with zero timeout.
-    var kernelWaits: Int { lookCount.load(ordering: .relaxed) + sleepCount.load(ordering: .relaxed) }
+    var kernelWaits: Int { pollCount.load(ordering: .relaxed) + sleepCount.load(ordering: .relaxed) }
 
     var waits: WaitCounts {
         WaitCounts(
@@ -76,10 +76,10 @@ final class LoopCounts: Sendable {
             spinsThatDidNot: failedSpinCount.load(ordering: .relaxed))
     }
 
-    func didTurn() { Self.raise(turnCount) }
+    func didBeginPass() { Self.raise(passCount) }
 
-    func didLook(sleeping: Bool) {
-        if sleeping { Self.raise(sleepCount) } else { Self.raise(lookCount) }
+    func didPoll(sleeping: Bool) {
+        if sleeping { Self.raise(sleepCount) } else { Self.raise(pollCount) }
     }
 
     func didSpin(paid: Bool) {

@@ -76,62 +76,62 @@ extension ThreadRunLoop {
 extension ThreadRunLoop {
     @inline(__always)
     func runBegins(until deadline: MonotonicInstant) -> InstrumentSpan {
-        isInstrumented.load(ordering: .relaxed) ? tellBegin(.runBegin(until: deadline)) : .none
+        isInstrumented.load(ordering: .relaxed) ? reportBegin(.runBegin(until: deadline)) : .none
     }
 
     @inline(__always)
     func runEnds(_ span: InstrumentSpan, _ result: RunLoopRunResult) {
         // Also for instruments that were added during the run: a monitor has to know that the loop has left it.
-        if span != .none || isInstrumented.load(ordering: .relaxed) { tell(.runEnd(result), span) }
+        if span != .none || isInstrumented.load(ordering: .relaxed) { report(.runEnd(result), span) }
     }
 
     @inline(__always)
     func activityBegins(_ activity: RunLoopActivity) {
-        if isInstrumented.load(ordering: .relaxed) { tell(.activity(activity), .none) }
+        if isInstrumented.load(ordering: .relaxed) { report(.activity(activity), .none) }
     }
 
     @inline(__always)
     func calloutBegins(_ callout: @autoclosure () -> RunLoopCallout) -> InstrumentSpan {
-        isInstrumented.load(ordering: .relaxed) ? tellBegin(.calloutBegin(callout())) : .none
+        isInstrumented.load(ordering: .relaxed) ? reportBegin(.calloutBegin(callout())) : .none
     }
 
     @inline(__always)
     func calloutEnded(_ span: InstrumentSpan, _ callout: @autoclosure () -> RunLoopCallout) {
-        if span != .none { tell(.calloutEnd(callout()), span) }
+        if span != .none { report(.calloutEnd(callout()), span) }
     }
 
     /// Step 7 begins.
     @inline(__always)
     func waitBegins(_ run: inout LoopRun, polls: Bool) {
         run.hasSlept = false
-        run.wait = isInstrumented.load(ordering: .relaxed) ? tellWait(run, polls: polls) : .none
+        run.wait = isInstrumented.load(ordering: .relaxed) ? reportWait(run, polls: polls) : .none
     }
 
     /// The wait has found nothing to do: the loop is going to sleep.
     @inline(__always)
     func waitFallsIdle(_ run: inout LoopRun) {
         run.hasSlept = true
-        if run.wait != .none { tellIdle() }
+        if run.wait != .none { reportIdle() }
     }
 
     @inline(__always)
     func waitEnded(_ run: LoopRun, _ event: LoopEvent, polls: Bool) {
-        if run.wait != .none { tellWaitEnd(run, event, polls: polls) }
+        if run.wait != .none { reportWaitEnd(run, event, polls: polls) }
     }
 }
 
 extension ThreadRunLoop {
     @inline(never)
-    private func tellBegin(_ kind: RunLoopTraceEvent.Kind) -> InstrumentSpan {
+    private func reportBegin(_ kind: RunLoopTraceEvent.Kind) -> InstrumentSpan {
         let last = lastSpan.load(ordering: .relaxed)
         lastSpan.store(last &+ 1, ordering: .relaxed)
         let span = InstrumentSpan(rawValue: last &+ 1)
-        tell(kind, span)
+        report(kind, span)
         return span
     }
 
     @inline(never)
-    private func tell(_ kind: RunLoopTraceEvent.Kind, _ span: InstrumentSpan) {
+    private func report(_ kind: RunLoopTraceEvent.Kind, _ span: InstrumentSpan) {
         let (mode, depth) = state.withLock { state in
             (state.runs.last.map { state.modes[$0.mode].name } ?? .default, state.runs.count)
         }
@@ -140,20 +140,20 @@ extension ThreadRunLoop {
         for instrument in instruments.withLock({ $0.list }) { instrument.note(event) }
     }
 
-    private func tellWait(_ run: LoopRun, polls: Bool) -> InstrumentSpan {
+    private func reportWait(_ run: LoopRun, polls: Bool) -> InstrumentSpan {
         let limit = polls ? .distantPast : state.withLock { $0.waitPlan(run).limit }
-        return tellBegin(.waitBegin(until: limit))
+        return reportBegin(.waitBegin(until: limit))
     }
 
     @inline(never)
-    private func tellIdle() {
+    private func reportIdle() {
         let now = MonotonicInstant.now
         for instrument in instruments.withLock({ $0.list }) { instrument.loopFallsIdle(at: now) }
     }
 
     /// A wait that found nothing was ended by the limit or by a wake-up. The clock decides which: a wake-up at the very
     /// end of the limit counts as the limit.
-    private func tellWaitEnd(_ run: LoopRun, _ event: LoopEvent, polls: Bool) {
+    private func reportWaitEnd(_ run: LoopRun, _ event: LoopEvent, polls: Bool) {
         let cause: RunLoopTraceEvent.WaitCause =
             switch event {
             case .timers: .timers
@@ -162,6 +162,6 @@ extension ThreadRunLoop {
             case .nothing where polls: .nothing
             case .nothing: run.deadline <= .now ? .limit : .wakeUp
             }
-        tell(.waitEnd(cause, slept: run.hasSlept), run.wait)
+        report(.waitEnd(cause, slept: run.hasSlept), run.wait)
     }
 }

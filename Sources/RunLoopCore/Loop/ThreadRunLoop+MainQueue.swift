@@ -64,13 +64,14 @@ extension ThreadRunLoop {
     func mainQueueGoesFirst(_ run: LoopRun) -> Bool {
         if run.hasJustServedMainQueue { return false }
         let descriptor = state.withLock { state -> CInt? in
-            guard let queue = state.mainQueue, !queue.isServed, state.seats.seat(of: queue.source, in: run.mode) != nil,
+            guard let queue = state.mainQueue, !queue.isServed,
+                state.registrations.registration(of: queue.source, in: run.mode) != nil,
                 state.modes[run.mode].ready.isEmpty, !state.modes[run.mode].timers.isDue(at: .now)
             else { return nil }
             return queue.descriptor
         }
         guard let descriptor, isReadable(descriptor) else { return false }
-        doorbell.didWake()
+        parker.didWake()
         return true
     }
 
@@ -106,10 +107,10 @@ extension RunLoopState {
     /// - Returns: its descriptor, which the caller reads, and whether its blocks may run now.
     fileprivate mutating func beginMainQueue(in mode: Int) -> (descriptor: CInt, mayServe: Bool)? {
         guard let queue = mainQueue, let descriptor = queue.descriptor else { return nil }
-        if let number = seats.seat(of: queue.source, in: mode) {
-            _ = modes[mode].ready.takeForPerform(number, &seats)
+        if let number = registrations.registration(of: queue.source, in: mode) {
+            _ = modes[mode].ready.dequeueForPerform(number, &registrations)
         }
-        if queue.isServed { mainQueue?.isOwed = true } else { mainQueue?.isServed = true }
+        if queue.isServed { mainQueue?.hasUnservedBlocks = true } else { mainQueue?.isServed = true }
         return (descriptor, !queue.isServed)
     }
 
@@ -117,8 +118,8 @@ extension RunLoopState {
     fileprivate mutating func endMainQueue() -> Bool {
         defer {
             mainQueue?.isServed = false
-            mainQueue?.isOwed = false
+            mainQueue?.hasUnservedBlocks = false
         }
-        return mainQueue?.isOwed ?? false
+        return mainQueue?.hasUnservedBlocks ?? false
     }
 }

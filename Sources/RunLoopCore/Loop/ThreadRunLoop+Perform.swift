@@ -75,7 +75,7 @@ extension ThreadRunLoop {
         let requests = state.withLock { $0.requests.requests(for: ObjectIdentifier(target)) }
         var cancelled: [(PerformRequest.Work, RunLoopTimer?)] = []
         for request in requests {
-            if let taken = request.takeWork() { cancelled.append(taken) }
+            if let taken = request.removeWork() { cancelled.append(taken) }
         }
         let ids = Set(requests.map(\.id))
         forget(ids, blocks: ids)
@@ -89,7 +89,7 @@ extension ThreadRunLoop {
             if !state.insert(request) { return (false, false) }
             return (true, state.post({ request.call() }, id: request.id, in: modes, name: "perform"))
         }
-        if mustWake { doorbell.endWait() }
+        if mustWake { parker.endWait() }
         if !isAccepted { request.drop() }
     }
 

@@ -96,26 +96,26 @@ extension ThreadRunLoop {
     /// Steps 1 and 10 around the passes.
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
         let span = runBegins(until: run.deadline)
-        let outer = doorbell.beginNesting()
-        stopLooking()  // for the run inside which this one begins
+        let outer = parker.beginNesting()
+        stopBusyPolling()  // for the run inside which this one begins
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
         while result == nil {
-            result = turn(&run, while: condition)  // 2 to 9
-            if result == nil { doorbell.listen() }
+            result = pass(&run, while: condition)  // 2 to 9
+            if result == nil { parker.listen() }
         }
         notify(.exit, in: run.mode)  // 10
         runEnds(span, result ?? .finished)
-        stopLooking()
+        stopBusyPolling()
         state.withLock { $0.endRun() }
-        doorbell.endNesting(outer)
+        parker.endNesting(outer)
         return result ?? .finished
     }
 
     /// Steps 2 to 4.
     ///
     /// - Returns: whether a custom source was performed.
-    private func beginTurn(_ run: LoopRun) -> Bool {
+    private func beginPass(_ run: LoopRun) -> Bool {
         notify(.beforeTimers, in: run.mode)  // 2
         notify(.beforeSources, in: run.mode)  // 3
         performBlocks(in: run.mode)
@@ -127,19 +127,19 @@ extension ThreadRunLoop {
     /// One pass: steps 2 to 9.
     ///
     /// - Returns: the run's result; nil when the run continues.
-    private func turn(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult? {
-        counts.didTurn()
+    private func pass(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult? {
+        counts.didBeginPass()
         // Then steps 2 to 6 call nothing, so nothing on this thread can change that meanwhile.
-        let isQuiet =
+        let isIdle =
             !isInstrumented.load(ordering: .relaxed)
-            && (state.holds(.quiet) || state.withLock { $0.isQuiet(run.mode) })
-        var hasHandledSource = isQuiet ? false : beginTurn(run)
+            && (state.holds(.idle) || state.withLock { $0.isIdle(run.mode) })
+        var hasHandledSource = isIdle ? false : beginPass(run)
         let event: LoopEvent
-        if isMain, !isQuiet, mainQueueGoesFirst(run) {  // 5
+        if isMain, !isIdle, mainQueueGoesFirst(run) {  // 5
             event = .mainQueue
         } else {
             let polls = run.polls || hasHandledSource
-            if !polls && !isQuiet { notify(.beforeWaiting, in: run.mode) }  // 6
+            if !polls && !isIdle { notify(.beforeWaiting, in: run.mode) }  // 6
             waitBegins(&run, polls: polls)
             event = waitForEvent(&run, polls: polls, while: condition)  // 7
             waitEnded(run, event, polls: polls)
@@ -148,9 +148,9 @@ extension ThreadRunLoop {
         if handle(event, &run, while: condition) { hasHandledSource = true }  // 9
         // One check of the state covers the rest of this pass and the beginning of the next: it holds nothing for
         // either.
-        let isPlain = state.find(.quiet) { state in
+        let isPlain = state.find(.idle) { state in
             if let past = run.pastWait { state.learn(from: past, in: run.mode) }
-            return (state.isQuiet(run.mode), state.isPlain(run))
+            return (state.isIdle(run.mode), state.isPlain(run))
         }
         run.pastWait = nil
         if !isPlain { performBlocks(in: run.mode) }
@@ -168,8 +168,8 @@ extension ThreadRunLoop {
         case .mainQueue:
             run.hasJustServedMainQueue = true
             serveMainQueue(in: run.mode)
-        case .source(let source, let seat, let hasBegun):
-            return performReadySource(source, near: seat, hasBegun: hasBegun, &run, while: condition)
+        case .source(let source, let registration, let hasBegun):
+            return performReadySource(source, near: registration, hasBegun: hasBegun, &run, while: condition)
         }
         return false
     }
@@ -190,7 +190,7 @@ extension ThreadRunLoop {
 
     /// Consumes the run's stop.
     private func stopResult() -> RunLoopRunResult? {
-        state.withLock { $0.takeStop() } ? .stopped : nil
+        state.withLock { $0.consumeStop() } ? .stopped : nil
     }
 }
 
@@ -214,7 +214,7 @@ extension ThreadRunLoop {
     /// it.
     func performBlocks(in mode: Int) {
         var phase = BlockPass()
-        while let item = state.withLock({ $0.takeBlock(of: &phase, for: mode) }) { perform(item) }
+        while let item = state.withLock({ $0.dequeueBlock(of: &phase, for: mode) }) { perform(item) }
     }
 
     /// Performs the custom sources that are signalled now, or the first of them.
@@ -224,8 +224,8 @@ extension ThreadRunLoop {
         if onlyFirst { return performFirstSignalledSource(in: mode) }
         var hasHandled = false
         for source in state.withLock({ $0.signalledSources(in: mode) }) {
-            let isHere = state.withLock { $0.takeSignal(source.id, in: mode) }
-            guard isHere, source.takeSignal() else { continue }
+            let isHere = state.withLock { $0.consumeSignal(source.id, in: mode) }
+            guard isHere, source.consumeSignal() else { continue }
             RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
             hasHandled = true
         }
@@ -233,9 +233,9 @@ extension ThreadRunLoop {
     }
 
     private func performFirstSignalledSource(in mode: Int) -> Bool {
-        while let source = state.withLock({ $0.takeFirstSignalled(in: mode) }) {
+        while let source = state.withLock({ $0.dequeueFirstSignalled(in: mode) }) {
             // Another mode or loop may have performed it.
-            guard source.takeSignal() else { continue }
+            guard source.consumeSignal() else { continue }
             RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
             return true
         }
@@ -248,17 +248,17 @@ extension RunLoopState {
         isMember(id, of: mode) && firingObservers.insert(id).inserted
     }
 
-    mutating func takeFirstSignalled(in mode: Int) -> RunLoopSource? {
-        guard let first = modes[mode].signalled.first, takeSignal(first.id, in: mode) else { return nil }
+    mutating func dequeueFirstSignalled(in mode: Int) -> RunLoopSource? {
+        guard let first = modes[mode].signalled.first, consumeSignal(first.id, in: mode) else { return nil }
         return customSource(first.id, in: mode)
     }
 
     /// Removes a custom source from the mode's list of signalled sources, and from those of its other modes.
     ///
     /// - Returns: false when it is no longer on the mode's list.
-    mutating func takeSignal(_ id: ItemID, in mode: Int) -> Bool {
+    mutating func consumeSignal(_ id: ItemID, in mode: Int) -> Bool {
         guard modes[mode].signalled.remove(id) != nil else { return false }
-        for index in places(of: id) { modes[index].signalled.remove(id) }
+        for index in memberModes(of: id) { modes[index].signalled.remove(id) }
         return true
     }
 
@@ -286,22 +286,24 @@ extension ThreadRunLoop {
     ///
     /// - Parameters:
     ///   - source: the source.
-    ///   - seat: its last index in the registration table.
+    ///   - registration: its last index in the registration table.
     ///   - hasBegun: whether it has already left the ready list.
     ///   - run: the run.
     ///   - condition: the run's condition.
     /// - Returns: whether it handled anything: false when it was handled or removed elsewhere meanwhile.
     func performReadySource(
-        _ source: RunLoopSource, near seat: RegistrationIndex, hasBegun: Bool, _ run: inout LoopRun,
+        _ source: RunLoopSource, near registration: RegistrationIndex, hasBegun: Bool, _ run: inout LoopRun,
         while condition: () -> Bool
     ) -> Bool {
         if !hasBegun {
-            guard state.withLock({ $0.takeForPerform(source, in: run.mode, near: seat) }) else { return false }
+            guard state.withLock({ $0.dequeueForPerform(source, in: run.mode, near: registration) }) else {
+                return false
+            }
             performing.begin(source)
         }
-        source.isRung.store(false, ordering: .sequentiallyConsistent)
+        source.isNotified.store(false, ordering: .sequentiallyConsistent)
         let outcome = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source) {
-            goesOn(with: source, near: seat, &run, while: condition)
+            mayContinue(with: source, near: registration, &run, while: condition)
         }
         performing.endLast()
         if outcome.isReady != false, source.isValid, outcome.isReady ?? source.routine.isReady() { source.ring() }
@@ -309,27 +311,28 @@ extension ThreadRunLoop {
     }
 
     /// Whether the next pass would find nothing but the source, which has more: then that pass begins here.
-    private func goesOn(
-        with source: RunLoopSource, near seat: RegistrationIndex, _ run: inout LoopRun, while condition: () -> Bool
+    private func mayContinue(
+        with source: RunLoopSource, near registration: RegistrationIndex, _ run: inout LoopRun,
+        while condition: () -> Bool
     ) -> Bool {
         if run.polls || run.returnsAfterSource || isInstrumented.load(ordering: .relaxed) { return false }
         if run.isConditional && !condition() { return false }
         // A run without a limit needs no exact time. Whether descriptors are due to be polled is decided by a clock
         // that lags by up to one timer interrupt, and is much cheaper. The beginning of that interval is exact:
         // otherwise the next wait would find it over.
-        let now = run.deadline == .distantFuture && run.nextLook != nil ? MonotonicInstant.coarse : .now
-        if run.deadline <= now || run.isLookDue(at: now) { return false }
+        let now = run.deadline == .distantFuture && run.nextPoll != nil ? MonotonicInstant.coarse : .now
+        if run.deadline <= now || run.isPollDue(at: now) { return false }
         if !state.holds(.onlySource) {
-            let goesOn = state.find(.onlySource) { state in
-                let goesOn = state.goesOn(with: source, in: run.mode, near: seat)
-                return (goesOn && state.modes[run.mode].timers.isEmpty, goesOn)
+            let mayContinue = state.find(.onlySource) { state in
+                let mayContinue = state.mayContinue(with: source, in: run.mode, near: registration)
+                return (mayContinue && state.modes[run.mode].timers.isEmpty, mayContinue)
             }
-            if !goesOn { return false }
-            source.isRung.store(false, ordering: .sequentiallyConsistent)
+            if !mayContinue { return false }
+            source.isNotified.store(false, ordering: .sequentiallyConsistent)
         }
-        run.eventsSinceLook += 1
+        run.eventsSincePoll += 1
         run.hasJustFiredTimers = false
-        counts.didTurn()
+        counts.didBeginPass()
         return true
     }
 }

@@ -30,31 +30,31 @@ extension ThreadRunLoop {
         isAsleep.store(true, ordering: .releasing)
         defer { isAsleep.store(false, ordering: .releasing) }
         // From here on a thread with work for the loop ends its wait; after that the loop checks its state.
-        var mustNotSleep = polls || !doorbell.willWait()
-        defer { doorbell.didWake() }
+        var mustNotSleep = polls || !parker.willWait()
+        defer { parker.didWake() }
         var wait = PresentWait()
         while true {
             let now = MonotonicInstant.now
-            if run.isLookDue(at: now) {
-                look(&run, until: .distantPast)
-                _ = takeInKept()
-                wait.hasLooked = true
+            if run.isPollDue(at: now) {
+                poll(&run, until: .distantPast)
+                _ = receivePolledArrivals()
+                wait.hasPolled = true
             }
             var plan = WaitPlan.none
             if let event = readyEvent(&run, at: now, &plan) {
-                run.eventsSinceLook += 1
+                run.eventsSincePoll += 1
                 run.didWait(wait, until: now)
                 return event
             }
-            if !wait.hasTakenIn, takeInKept() {
-                wait.hasTakenIn = true
+            if !wait.hasReceivedArrivals, receivePolledArrivals() {
+                wait.hasReceivedArrivals = true
                 continue
             }
             if !mustNotSleep {
-                mustNotSleep = doorbell.isRung || run.isConditional && !condition()
+                mustNotSleep = parker.isNotified || run.isConditional && !condition()
             }
             if mustNotSleep { plan = .none }
-            if wait.hasLooked && plan.limit <= now {
+            if wait.hasPolled && plan.limit <= now {
                 run.didWait(wait, until: now)
                 return .nothing
             }
@@ -67,7 +67,7 @@ extension ThreadRunLoop {
                 if wait.spin == .paid { wait.spin = .failed }
             }
             let limit = plan.limit > now ? plan.limit : .distantPast
-            if look(&run, until: limit, watchesNothing: plan.watchesNothing) { wait.hasLooked = true }
+            if poll(&run, until: limit, watchesNothing: plan.watchesNothing) { wait.hasPolled = true }
         }
     }
 
@@ -83,26 +83,26 @@ extension ThreadRunLoop {
     ///   - plan: set when there is no event: how the run may wait then.
     /// - Returns: the event; nil when there is none.
     private func readyEvent(_ run: inout LoopRun, at now: MonotonicInstant, _ plan: inout WaitPlan) -> LoopEvent? {
-        var look = ReadyScan()
+        var poll = ReadyScan()
         while true {
-            switch state.find(.mayPerform, { $0.next(&look, run, at: now) }) {
-            case .ask:
-                guard let source = look.source else { continue }
+            switch state.find(.mayPerform, { $0.next(&poll, run, at: now) }) {
+            case .check:
+                guard let source = poll.source else { continue }
                 // Clear the mark first, then check: a signal after the check puts the source back on the list.
-                source.isRung.store(false, ordering: .sequentiallyConsistent)
-                guard source.isReady(look.candidate?.watch, turn: turnCount, polls: run.polls) else { continue }
-                let answer = accept(&look, run)
+                source.isNotified.store(false, ordering: .sequentiallyConsistent)
+                guard source.isReady(poll.candidate?.watch, pass: passCount, polls: run.polls) else { continue }
+                let answer = accept(&poll, run)
                 if answer == .gone { continue }
                 run.hasJustFiredTimers = false
                 if answer == .mainQueue { return .mainQueue }
                 if answer == .begins { performing.begin(source) }
-                return .source(source, near: look.candidate?.seat ?? 0, hasBegun: answer == .begins)
+                return .source(source, near: poll.candidate?.registration ?? 0, hasBegun: answer == .begins)
             case .timers:
                 run.hasJustFiredTimers = true
                 return .timers
             case .nothing:
                 run.hasJustFiredTimers = false
-                plan = look.plan
+                plan = poll.plan
                 return nil
             }
         }
@@ -110,10 +110,10 @@ extension ThreadRunLoop {
 
     /// Records that the source that was checked is ready. When no thread has locked the loop's state since the source
     /// left the list, what `next` has assumed holds.
-    private func accept(_ look: inout ReadyScan, _ run: LoopRun) -> ReadyAnswer {
+    private func accept(_ poll: inout ReadyScan, _ run: LoopRun) -> ReadyAnswer {
         let mayBegin = !isInstrumented.load(ordering: .relaxed)
         if mayBegin, state.holds(.mayPerform) { return .begins }
-        return state.withLock { $0.accept(&look, in: run.mode, mayBegin: mayBegin) }
+        return state.withLock { $0.accept(&poll, in: run.mode, mayBegin: mayBegin) }
     }
 
     /// Waits in the kernel, or only polls it when the deadline is past, and puts reported sources on the ready list.
@@ -128,23 +128,23 @@ extension ThreadRunLoop {
     ///     wakes it.
     /// - Returns: whether the kernel was polled: false when something had arrived in memory that the loop polls.
     @discardableResult
-    func look(_ run: inout LoopRun, until deadline: MonotonicInstant, watchesNothing: Bool = false) -> Bool {
+    func poll(_ run: inout LoopRun, until deadline: MonotonicInstant, watchesNothing: Bool = false) -> Bool {
         let set = watchesNothing ? nil : state.withLock { $0.modes[run.mode].descriptors }
         if deadline != .distantPast {
-            if let set, let hasAsked = sleepParked(run, set, until: deadline) {
-                if hasAsked { run.didLook() }
-                return hasAsked
+            if let set, let hasPolledKernel = sleepParked(run, set, until: deadline) {
+                if hasPolledKernel { run.didPoll() }
+                return hasPolledKernel
             }
-            stopLooking()
+            stopBusyPolling()
         }
-        run.didLook()
+        run.didPoll()
         if let set {
-            let sleeps = deadline != .distantPast && doorbell.willSleep()
-            counts.didLook(sleeping: sleeps)
+            let sleeps = deadline != .distantPast && parker.willSleep()
+            counts.didPoll(sleeping: sleeps)
             wait(set, run, until: sleeps ? deadline : .distantPast)
-        } else if deadline != .distantPast, let ticket = doorbell.willDoze() {
-            counts.didLook(sleeping: true)
-            doorbell.doze(ticket, until: deadline)
+        } else if deadline != .distantPast, let ticket = parker.willPark() {
+            counts.didPoll(sleeping: true)
+            parker.park(ticket, until: deadline)
         }
         return true
     }
@@ -154,13 +154,13 @@ extension ThreadRunLoop {
     /// - Returns: whether there were any.
     @discardableResult
     func wait(_ set: DescriptorSet, _ run: LoopRun, until deadline: MonotonicInstant) -> Bool {
-        let (mode, report) = (run.mode, turnCount)
+        let (mode, report) = (run.mode, passCount)
         var hasReport = false
         set.wait(until: deadline) { sources in
             hasReport = true
-            lookout.isStale = true
+            busyPollSet.isStale = true
             state.withLock { state in
-                sources.forEach { state.noteReport(of: $0, in: mode, turn: report) }
+                sources.forEach { state.noteReport(of: $0, in: mode, pass: report) }
             }
         }
         return hasReport
@@ -178,10 +178,10 @@ extension RunLoopSource {
     /// Whether the source is ready: its check says so, or the kernel reported its descriptor in this very pass. An
     /// older report is confirmed by a poll, unless performing the source finds that out itself. A run that polls has
     /// only one pass, which must go to a source that is really ready, so it always confirms an older report.
-    func isReady(_ watch: RegistrationWatch?, turn: Int, polls: Bool) -> Bool {
+    func isReady(_ watch: RegistrationWatch?, pass: Int, polls: Bool) -> Bool {
         if routine.isReady() { return true }
         guard let watch else { return false }
-        if watch.report == turn || watch.report != nil && !polls && routine.looksWhenPerformed { return true }
+        if watch.report == pass || watch.report != nil && !polls && routine.checksWhenPerformed { return true }
         do throws(SystemError) {
             return !(try sysPoll(watch.descriptor, .readable, until: .distantPast)).isEmpty
         } catch {
@@ -198,7 +198,7 @@ extension RunLoopSource {
 // processor. See `WaitStrategy`.
 extension ThreadRunLoop {
     /// How many polls a spin makes between two readings of the clock: about half a microsecond.
-    private static let looksBetweenTimes = 16
+    private static let pollsBetweenTimes = 16
 
     /// How the loop waits; `.adaptive` unless set, here or by `PORT_WAIT` in the environment (`adaptive`, `blocking`,
     /// `spinning`: for 100 µs). A new value counts from the next wait on.
@@ -221,8 +221,8 @@ extension ThreadRunLoop {
     func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout PresentWait, from now: MonotonicInstant) -> Bool {
         if plan.spin <= .zero || plan.isConsiderate && !processors.allowsSpinning(at: now) { return false }
         let end = min(plan.limit, now.advanced(by: plan.spin))
-        let hasCome = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate)
-        let paid = hasCome || end == plan.limit && !wait.yield.isLost
+        let hasArrival = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate)
+        let paid = hasArrival || end == plan.limit && !wait.yield.isLost
         wait.spin = paid ? .paid : .failed
         counts.didSpin(paid: paid)
         return paid
@@ -236,27 +236,27 @@ extension ThreadRunLoop {
         _ run: inout LoopRun, _ wait: inout PresentWait, from start: MonotonicInstant, until end: MonotonicInstant,
         yields: Bool
     ) -> Bool {
-        let places = lookOut(in: run.mode)
-        defer { endWait(at: places) }
+        let entries = startBusyPolling(in: run.mode)
+        defer { endWait(at: entries) }
         let (hasDescriptors, firstYield) = state.withLock { state in
             (state.modes[run.mode].descriptors != nil, yields ? state.modes[run.mode].spins.firstYield(at: start) : nil)
         }
         var nextYield = firstYield.map { start.advanced(by: $0) } ?? .distantFuture
-        var looks = firstYield == .zero ? 1 : Self.looksBetweenTimes
-        var nextLook = start.advanced(by: SpinPredictor.timeBetweenCalls)
+        var attempts = firstYield == .zero ? 1 : Self.pollsBetweenTimes
+        var nextPoll = start.advanced(by: SpinPredictor.timeBetweenCalls)
         while true {
-            if hasCome(at: places, looks: looks) { return true }
-            looks = Self.looksBetweenTimes
+            if hasArrival(at: entries, attempts: attempts) { return true }
+            attempts = Self.pollsBetweenTimes
             let now = MonotonicInstant.now
             if now >= end { return false }
-            if hasDescriptors, now >= nextLook {
-                look(&run, until: .distantPast)
+            if hasDescriptors, now >= nextPoll {
+                poll(&run, until: .distantPast)
                 if state.withLock({ !$0.modes[run.mode].ready.isEmpty }) { return true }
-                nextLook = now.advanced(by: SpinPredictor.timeBetweenCalls)
+                nextPoll = now.advanced(by: SpinPredictor.timeBetweenCalls)
             }
             if now >= nextYield {
                 sysYield()
-                wait.yield = .init(lasting: now.duration(to: .now), hasPaid: hasCome(at: places, looks: 1))
+                wait.yield = .init(lasting: now.duration(to: .now), hasPaid: hasArrival(at: entries, attempts: 1))
                 if wait.yield == .paid { return true }
                 if wait.yield.isLost { return false }
                 nextYield = .after(SpinPredictor.timeBetweenCalls)
@@ -264,20 +264,23 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Polls up to `looks` times whether something has arrived.
-    private func hasCome(at places: SmallList<BusyPollEntry>, looks: Int) -> Bool {
+    /// Polls up to `attempts` times whether something has arrived.
+    private func hasArrival(at entries: SmallList<BusyPollEntry>, attempts: Int) -> Bool {
         // Mostly there is one entry. It has a loop of its own, so that no poll counts references.
-        if case .one(let looked) = places { return hasCome(at: looked.place, looks: looks) }
-        for _ in 0..<looks {
-            if doorbell.isRung || places.contains(where: { $0.place.hasArrived && $0.place.takeIn() }) { return true }
+        if case .one(let entry) = entries { return hasArrival(at: entry.pollable, attempts: attempts) }
+        for _ in 0..<attempts {
+            if parker.isNotified || entries.contains(where: { $0.pollable.hasArrived && $0.pollable.receiveArrivals() })
+            {
+                return true
+            }
             sysPause()
         }
         return false
     }
 
-    private func hasCome(at place: any BusyPollable, looks: Int) -> Bool {
-        for _ in 0..<looks {
-            if doorbell.isRung || place.hasArrived && place.takeIn() { return true }
+    private func hasArrival(at pollable: any BusyPollable, attempts: Int) -> Bool {
+        for _ in 0..<attempts {
+            if parker.isNotified || pollable.hasArrived && pollable.receiveArrivals() { return true }
             sysPause()
         }
         return false
@@ -328,56 +331,57 @@ extension ThreadRunLoop {
     /// - Returns: whether the kernel was polled for descriptors: false when something had arrived before; nil, without
     ///   a sleep, when there is no such memory.
     func sleepParked(_ run: LoopRun, _ set: DescriptorSet, until deadline: MonotonicInstant) -> Bool? {
-        let places = placesToPark(in: run.mode, set)
-        if places.isEmpty { return nil }
-        defer { endWait(at: places) }
+        let entries = entriesToPark(in: run.mode, set)
+        if entries.isEmpty { return nil }
+        defer { endWait(at: entries) }
         while true {
-            let sleeps = park(at: places) && doorbell.willSleep()
+            let sleeps = park(at: entries) && parker.willSleep()
             var hasReport = false
             if sleeps {
-                counts.didLook(sleeping: true)
+                counts.didPoll(sleeping: true)
                 hasReport = wait(set, run, until: deadline)
-                doorbell.didSleep()
+                parker.didSleep()
             }
-            for looked in places { looked.place.unpark(looked.look) }
+            for entry in entries { entry.pollable.unpark(entry.poll) }
             var isWithinMessage = false
-            for looked in places where looked.place.hasArrived {
-                looked.place.wakeChannel?.didArrive()
-                if !looked.place.takeIn() { isWithinMessage = true }
+            for entry in entries where entry.pollable.hasArrived {
+                entry.pollable.wakeChannel?.didArrive()
+                if !entry.pollable.receiveArrivals() { isWithinMessage = true }
             }
             // Unless the rest of a message is still to come: an entry may have ended or lost its channel, and must be
             // released.
-            guard isWithinMessage, sleeps, !hasReport, !doorbell.isRung, deadline > .now, areSeen(places, by: set)
+            guard isWithinMessage, sleeps, !hasReport, !parker.isNotified, deadline > .now,
+                areReported(entries, by: set)
             else { return sleeps }
         }
     }
 
     /// The entries that the loop polls and whose arrivals the set reports. The loop stops polling the others.
-    private func placesToPark(in mode: Int, _ set: DescriptorSet) -> SmallList<BusyPollEntry> {
-        let places = lookOut(in: mode)
-        if areSeen(places, by: set) { return places }
-        var seen: SmallList<BusyPollEntry> = .none
-        for looked in places {
-            if looked.place.wakeChannel?.join(set) == true {
-                seen.append(looked)
+    private func entriesToPark(in mode: Int, _ set: DescriptorSet) -> SmallList<BusyPollEntry> {
+        let entries = startBusyPolling(in: mode)
+        if areReported(entries, by: set) { return entries }
+        var reported: SmallList<BusyPollEntry> = .none
+        for entry in entries {
+            if entry.pollable.wakeChannel?.join(set) == true {
+                reported.append(entry)
             } else {
-                looked.place.endLooking(looked.look)
+                entry.pollable.endBusyPolling(entry.poll)
             }
         }
-        lookout.places = seen
-        lookout.isStale = true
-        return seen
+        busyPollSet.entries = reported
+        busyPollSet.isStale = true
+        return reported
     }
 
     /// Whether edges of all entries' channels end the waits of a set.
-    private func areSeen(_ places: SmallList<BusyPollEntry>, by set: DescriptorSet) -> Bool {
-        places.allSatisfy { $0.place.wakeChannel?.join(set) == true }
+    private func areReported(_ entries: SmallList<BusyPollEntry>, by set: DescriptorSet) -> Bool {
+        entries.allSatisfy { $0.pollable.wakeChannel?.join(set) == true }
     }
 
     /// - Returns: whether the loop is parked at all entries; otherwise something has arrived, or an entry has ended and
     ///   must be released.
-    private func park(at places: SmallList<BusyPollEntry>) -> Bool {
-        for looked in places where looked.place.park(looked.look) != .parked { return false }
+    private func park(at entries: SmallList<BusyPollEntry>) -> Bool {
+        for entry in entries where entry.pollable.park(entry.poll) != .parked { return false }
         return true
     }
 }

@@ -21,12 +21,12 @@ package import Synchronization
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {
     let state = GuardedLoopState()
-    let doorbell = LoopParker()
+    let parker = LoopParker()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     let counts = LoopCounts()  // written by the loop's thread
     let performing = PerformingSources()  // loop thread
     let processors = ProcessorAllowance()  // loop thread
-    let lookout = BusyPollSet()  // loop thread
+    let busyPollSet = BusyPollSet()  // loop thread
     let instruments = Mutex(Instruments())  // takes no other lock
     /// What the thread waits for, as noted by the layer that makes it wait, for other threads to read.
     package let waitNote = Mutex<(any AnyObject & Sendable)?>(nil)  // takes no other lock
@@ -81,7 +81,7 @@ public final class ThreadRunLoop: Sendable {
     package var kernelWaitCount: Int { counts.kernelWaits }
 
     /// How many passes the loop has made.
-    package var turnCount: Int { counts.turns }
+    package var passCount: Int { counts.passes }
 }
 
 extension ThreadRunLoop: Hashable {
@@ -155,7 +155,7 @@ extension ThreadRunLoop {
             case .observer: break
             }
         }
-        doorbell.endWait()
+        parker.endWait()
     }
 
     /// Stops the innermost run: it returns ``RunLoopRunResult/stopped`` at the end of its current pass.
@@ -165,13 +165,13 @@ extension ThreadRunLoop {
     /// Stops do not add up.
     public func stop() {
         state.withLock { $0.stop() }
-        doorbell.endWait()
+        parker.endWait()
     }
 
     /// Wakes the loop when it sleeps, or keeps the current pass from sleeping. Makes no run return, and has no effect
     /// on a loop that does not run or that handles an event, because it checks everything before it sleeps.
     public func wakeUp() {
-        doorbell.wakeUp()
+        parker.wakeUp()
     }
 
     /// Posts a block, which the loop calls once when it runs in one of the modes, after all blocks posted before.
@@ -191,7 +191,7 @@ extension ThreadRunLoop {
             if state.hasEnded { return false }
             return state.post(block, in: modes, name: name)
         }
-        if mustWake { doorbell.endWait() }
+        if mustWake { parker.endWait() }
     }
 }
 
@@ -316,13 +316,13 @@ extension ThreadRunLoop {
 
 extension ThreadRunLoop {
     /// Removes an item from a mode, and wakes the loop when that leaves its run nothing to wait for.
-    func takeOut(_ id: ItemID, from mode: RunLoopMode?) -> (departures: [RunLoopState.Departure], isGone: Bool) {
+    func removeItem(_ id: ItemID, from mode: RunLoopMode?) -> (departures: [RunLoopState.Departure], isGone: Bool) {
         let (departures, isGone, mustWake) = state.withLock { state in
             let departures = mode.map { state.remove(id, from: $0) } ?? state.removeEverywhere(id)
             let mustWake = departures.contains { state.isRunning(in: $0.mode) && state.isEmpty($0.mode) }
             return (departures, !state.contains(id), mustWake)
         }
-        if mustWake { doorbell.endWait() }
+        if mustWake { parker.endWait() }
         return (departures, isGone)
     }
 
@@ -335,6 +335,6 @@ extension ThreadRunLoop {
             source.routine.didLeave(all.modes[mode].name, of: self)
         }
         endInstruments()
-        doorbell.end()
+        parker.end()
     }
 }

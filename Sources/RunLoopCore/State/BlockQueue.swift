@@ -77,7 +77,7 @@ struct BlockQueue: Sendable {
     ///   - mode: the mode.
     ///   - isCommon: whether it is a common mode now.
     ///   - admitsJobs: whether jobs count.
-    /// - Returns: whether `takeFirst` would find something.
+    /// - Returns: whether `dequeueFirst` would find something.
     func hasBlock(for mode: RunLoopMode, isCommon: Bool, admitsJobs: Bool = true) -> Bool {
         if isEmpty { return false }
         if hasLine(mode) { return true }
@@ -96,7 +96,7 @@ struct BlockQueue: Sendable {
     ///   - admitsJobs: whether it may be a job.
     ///   - limit: the highest number that may be dequeued.
     /// - Returns: the entry; nil when nothing waits.
-    mutating func takeFirst(
+    mutating func dequeueFirst(
         for mode: RunLoopMode, isCommon: Bool, admitsJobs: Bool = true, upTo limit: UInt64 = .max
     ) -> Item? {
         if isEmpty { return nil }
@@ -107,7 +107,7 @@ struct BlockQueue: Sendable {
     }
 
     /// Dequeues the first job.
-    mutating func takeFirstJob() -> Item? {
+    mutating func dequeueFirstJob() -> Item? {
         jobs.first(in: items, &steps).flatMap { remove($0) }
     }
 
@@ -209,10 +209,10 @@ extension RunLoopState {
     ///   - phase: the pass.
     ///   - mode: the mode of its run.
     /// - Returns: what to perform; nil when the pass is over.
-    mutating func takeBlock(of phase: inout BlockPass, for mode: Int) -> BlockQueue.Item? {
+    mutating func dequeueBlock(of phase: inout BlockPass, for mode: Int) -> BlockQueue.Item? {
         if phase.isRunningJob { isRunningJob = false }
         let limit = phase.limit ?? blocks.lastStamp
-        let item = takeBlock(for: mode, upTo: limit)
+        let item = dequeueBlock(for: mode, upTo: limit)
         phase.limit = limit
         phase.isRunningJob = if case .job = item { true } else { false }
         if phase.isRunningJob { isRunningJob = true }

@@ -5,15 +5,15 @@
 /// the source itself may own its port. A class, because the memory's type may have weak references, which make each
 /// copy of a list slow.
 final class BusyPollEntry: Sendable {
-    let place: any BusyPollable  // immutable
-    let look: UInt64  // immutable
+    let pollable: any BusyPollable  // immutable
+    let poll: UInt64  // immutable
     let source: ItemID  // immutable
 
-    init(_ place: any BusyPollable, _ look: UInt64, for source: ItemID) {
-        (self.place, self.look, self.source) = (place, look, source)
+    init(_ pollable: any BusyPollable, _ poll: UInt64, for source: ItemID) {
+        (self.pollable, self.poll, self.source) = (pollable, poll, source)
     }
 
-    var isKept: Bool { place.isKept(look) }
+    var isBusyPolled: Bool { pollable.isBusyPolled(poll) }
 }
 
 // @unchecked: only the loop's thread waits.
@@ -25,7 +25,7 @@ final class BusyPollEntry: Sendable {
     @exclusivity(unchecked) private var mayHaveMore = false  // loop thread
 
     /// The entries.
-    var places: SmallList<BusyPollEntry> {
+    var entries: SmallList<BusyPollEntry> {
         get { unsafe list }
         set { unsafe list = newValue }
     }

@@ -57,25 +57,25 @@ final class DescriptorSet: Sendable {
         static let staleKeyLimit = 256
     }
 
-    private static let bellKey: UInt64 = 0
+    private static let wakeEventKey: UInt64 = 0
     /// How long a loop leaves the processor when it cannot replace its set.
     private static let timeUntilRenewal = Duration.milliseconds(1)
 
-    private let bell: LoopParker.Bell  // immutable
+    private let wakeEvent: LoopParker.WakeEvent  // immutable
     private let state: Mutex<Registrations>
 
     /// Makes a set that holds only the event descriptor.
-    init(bell: LoopParker.Bell) throws(SystemError) {
-        self.bell = bell
-        state = Mutex(Registrations(kernel: try Self.makeKernel(bell)))
+    init(wakeEvent: LoopParker.WakeEvent) throws(SystemError) {
+        self.wakeEvent = wakeEvent
+        state = Mutex(Registrations(kernel: try Self.makeKernel(wakeEvent)))
     }
 
     /// The kernel's set, until it is replaced: readable while there is something to report.
     var raw: CInt { state.withLock { $0.kernel.set.raw } }
 
-    private static func makeKernel(_ bell: LoopParker.Bell) throws(SystemError) -> Kernel {
+    private static func makeKernel(_ wakeEvent: LoopParker.WakeEvent) throws(SystemError) -> Kernel {
         let kernel = try Kernel()
-        try kernel.set.add(bell.descriptor.raw, .readable, key: bellKey)
+        try kernel.set.add(wakeEvent.descriptor.raw, .readable, key: wakeEventKey)
         return kernel
     }
 
@@ -104,7 +104,7 @@ final class DescriptorSet: Sendable {
         let kernel = state.withLock { $0.kernel }
         var mustRenew = false
         kernel.set.wait(until: deadline) { report in
-            if report.key == Self.bellKey { return bell.descriptor.silence() }
+            if report.key == Self.wakeEventKey { return wakeEvent.descriptor.clear() }
             let (entry, isStaleAgain) = state.withLock { $0.entry(of: report.key) }
             if isStaleAgain { mustRenew = true }
             if let channel = entry?.channel { return channel.didReport() }
@@ -130,7 +130,7 @@ final class DescriptorSet: Sendable {
     /// stale report tries again.
     private func renew() {
         do throws(SystemError) {
-            let kernel = try Self.makeKernel(bell)
+            let kernel = try Self.makeKernel(wakeEvent)
             try state.withLock { (state) throws(SystemError) in try state.replace(with: kernel) }
         } catch {
             // Until then the stale report ends each wait at once: the loop pauses, and leaves the processor to other

@@ -18,22 +18,22 @@ struct LoopRun {
     /// The last event was the main queue, or there was none yet: it does not go before all others now.
     var hasJustServedMainQueue = true
     /// How many events were handled since the kernel was last polled.
-    var eventsSinceLook = 0
+    var eventsSincePoll = 0
     /// When the kernel must be polled again; nil before the first event since the last poll.
-    var nextLook: MonotonicInstant?
+    var nextPoll: MonotonicInstant?
 
     /// Whether descriptors must be polled before the next event, so that a stream of events cannot starve them.
-    mutating func isLookDue(at now: MonotonicInstant) -> Bool {
-        if eventsSinceLook == 0 { return false }
-        guard let nextLook else {
-            nextLook = now.advanced(by: .milliseconds(2))
+    mutating func isPollDue(at now: MonotonicInstant) -> Bool {
+        if eventsSincePoll == 0 { return false }
+        guard let nextPoll else {
+            nextPoll = now.advanced(by: .milliseconds(2))
             return false
         }
-        return eventsSinceLook >= 128 || nextLook <= now
+        return eventsSincePoll >= 128 || nextPoll <= now
     }
 
     /// The kernel was polled.
-    mutating func didLook() { (eventsSinceLook, nextLook) = (0, nil) }
+    mutating func didPoll() { (eventsSincePoll, nextPoll) = (0, nil) }
 
     /// The wait of the current pass, if it found nothing at first, until its mode has learnt from it.
     var pastWait: PastWait?
@@ -48,7 +48,7 @@ extension RunLoopState {
     struct ActiveRun: Sendable {
         var mode: Int
         /// Whether a stop applies to it, or to the run below.
-        var takesStops: Bool
+        var acceptsStops: Bool
         var isStopped = false
     }
 
@@ -66,16 +66,16 @@ extension RunLoopState {
     /// - Returns: how it starts.
     mutating func beginRun(in mode: RunLoopMode, inside performing: [ItemID]) -> RunStart {
         if mode == .common { return .finished }
-        let isStopped = takePendingStop()
+        let isStopped = consumePendingStop()
         guard let index = knownIndex(of: mode), !isEmpty(index) else { return isStopped ? .stopped : .finished }
-        begin(ActiveRun(mode: index, takesStops: true, isStopped: isStopped), inside: performing)
+        begin(ActiveRun(mode: index, acceptsStops: true, isStopped: isStopped), inside: performing)
         return .runs(index)
     }
 
     /// Begins a run that leaves stops to the run below, whatever its mode contains.
     mutating func beginConditionalRun(in mode: RunLoopMode, inside performing: [ItemID]) -> Int {
         let index = makeIndex(of: mode)
-        begin(ActiveRun(mode: index, takesStops: false), inside: performing)
+        begin(ActiveRun(mode: index, acceptsStops: false), inside: performing)
         return index
     }
 
@@ -83,9 +83,10 @@ extension RunLoopState {
         runs.append(run)
         // A source that is being performed is checked for more afterwards; a run inside it cannot wait for that.
         for id in performing {
-            guard let number = seats.seat(of: id, in: run.mode), let order = seats.list[number].source?.order
+            guard let number = registrations.registration(of: id, in: run.mode),
+                let order = registrations.list[number].source?.order
             else { continue }
-            modes[run.mode].ready.insert(number, order: order, &seats)
+            modes[run.mode].ready.insert(number, order: order, &registrations)
         }
     }
 
@@ -96,7 +97,7 @@ extension RunLoopState {
 
     /// Stops the innermost run that accepts stops, or else the next run.
     mutating func stop() {
-        if let index = runs.lastIndex(where: \.takesStops) {
+        if let index = runs.lastIndex(where: \.acceptsStops) {
             runs[index].isStopped = true
         } else {
             stopIsPending = true
@@ -107,14 +108,14 @@ extension RunLoopState {
     var isStopped: Bool { runs.last?.isStopped ?? false }
 
     /// Consumes the stop of the innermost run.
-    mutating func takeStop() -> Bool {
+    mutating func consumeStop() -> Bool {
         guard isStopped else { return false }
         runs[runs.count - 1].isStopped = false
         return true
     }
 
-    private mutating func takePendingStop() -> Bool {
-        if runs.contains(where: \.takesStops) { return false }
+    private mutating func consumePendingStop() -> Bool {
+        if runs.contains(where: \.acceptsStops) { return false }
         defer { stopIsPending = false }
         return stopIsPending
     }
@@ -138,9 +139,9 @@ struct PresentWait {
     var start: MonotonicInstant?
     var spin = SpinPredictor.Spin.none
     var yield = SpinPredictor.Yield.none
-    var hasLooked = false
+    var hasPolled = false
     /// It has found something in memory that the loop still polled.
-    var hasTakenIn = false
+    var hasReceivedArrivals = false
 }
 
 /// A wait that found nothing at first, and has ended.

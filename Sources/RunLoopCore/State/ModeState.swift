@@ -97,8 +97,8 @@ struct ObserverList: Sendable {
     var isEmpty: Bool { observers.isEmpty }
 
     mutating func insert(_ observer: RunLoopObserver) {
-        let place = observers.firstIndex { $0.order > observer.order } ?? observers.endIndex
-        observers.insert(observer, at: place)
+        let index = observers.firstIndex { $0.order > observer.order } ?? observers.endIndex
+        observers.insert(observer, at: index)
         activities.formUnion(observer.activities)
     }
 
@@ -117,17 +117,17 @@ struct ObserverList: Sendable {
 struct RecentReports: Sendable {
     static let limit = 4
 
-    private(set) var seats: [RegistrationIndex] = []
+    private(set) var registrations: [RegistrationIndex] = []
 
-    mutating func note(_ seat: RegistrationIndex) {
-        if seats.last == seat { return }
-        remove(seat)
-        if seats.count == Self.limit { seats.removeFirst() }
-        seats.append(seat)
+    mutating func note(_ registration: RegistrationIndex) {
+        if registrations.last == registration { return }
+        remove(registration)
+        if registrations.count == Self.limit { registrations.removeFirst() }
+        registrations.append(registration)
     }
 
     /// Forgets a registration that is about to be freed.
-    mutating func remove(_ seat: RegistrationIndex) {
-        seats.removeAll { $0 == seat }
+    mutating func remove(_ registration: RegistrationIndex) {
+        registrations.removeAll { $0 == registration }
     }
 }

@@ -29,7 +29,7 @@ struct ReadyQueue: Sendable {
 
     /// A source to check for readiness.
     struct Candidate: Sendable {
-        var seat: RegistrationIndex
+        var registration: RegistrationIndex
         var key: Key
         /// What the kernel has reported of its descriptor.
         var watch: RegistrationWatch?
@@ -37,7 +37,7 @@ struct ReadyQueue: Sendable {
         var isPresumed = false
     }
 
-    private typealias Heap = PlacedHeap<RegistrationIndex, Key>
+    private typealias Heap = AddressableHeap<RegistrationIndex, Key>
 
     /// The source, when it is the only one, which it mostly is; then the heap is empty.
     private var only: Heap.Entry?
@@ -56,115 +56,118 @@ struct ReadyQueue: Sendable {
     var steps: Int { heap.steps }
 
     /// Puts a source on the list; one that is listed keeps its position.
-    mutating func insert(_ number: RegistrationIndex, order: Int, _ seats: inout RegistrationTable) {
-        if seats.list[number].isListed { return }
+    mutating func insert(_ number: RegistrationIndex, order: Int, _ registrations: inout RegistrationTable) {
+        if registrations.list[number].isListed { return }
         // No source waits, so every ready source has been performed: the round is over.
         if isEmpty { round += 1 }
         lastStamp += 1
-        let comesBack = seats.list[number].lastRound == round
-        putOn(number, Key(pass: comesBack ? pass + 1 : pass, order: order, stamp: lastStamp), &seats)
+        let comesBack = registrations.list[number].lastRound == round
+        enlist(number, Key(pass: comesBack ? pass + 1 : pass, order: order, stamp: lastStamp), &registrations)
     }
 
-    private mutating func putOn(_ number: RegistrationIndex, _ key: Key, _ seats: inout RegistrationTable) {
+    private mutating func enlist(_ number: RegistrationIndex, _ key: Key, _ registrations: inout RegistrationTable) {
         if isEmpty {
             only = Heap.Entry(id: number, key: key)
-            seats.list[number].place = 0
+            registrations.list[number].position = 0
             return
         }
         if let first = only {
             only = nil
-            heap.add(first.id, first.key, &seats)
+            heap.add(first.id, first.key, &registrations)
         }
-        heap.add(number, key, &seats)
+        heap.add(number, key, &registrations)
     }
 
     /// Puts a source on the list because the kernel reported its descriptor.
-    mutating func insert(_ number: RegistrationIndex, order: Int, report: Int, _ seats: inout RegistrationTable) {
-        insert(number, order: order, &seats)
-        seats.setReport(report, of: number)
+    mutating func insert(_ number: RegistrationIndex, order: Int, report: Int, _ registrations: inout RegistrationTable)
+    {
+        insert(number, order: order, &registrations)
+        registrations.setReport(report, of: number)
     }
 
     /// Removes the first source from the list, to check whether it is ready.
-    mutating func takeFirst(_ seats: inout RegistrationTable) -> Candidate? {
-        guard let entry = only ?? heap.removeFirst(&seats) else { return nil }
+    mutating func dequeueFirst(_ registrations: inout RegistrationTable) -> Candidate? {
+        guard let entry = only ?? heap.removeFirst(&registrations) else { return nil }
         only = nil
-        if !heap.isEmpty { fetchAhead(&seats) }
-        return Candidate(seat: entry.id, key: entry.key, watch: forgetPlace(of: entry.id, &seats))
+        if !heap.isEmpty { fetchAhead(&registrations) }
+        return Candidate(registration: entry.id, key: entry.key, watch: forgetPosition(of: entry.id, &registrations))
     }
 
     /// Prefetches the memory of the sources that come next: with many sources, it has left the caches since their last
     /// message. First the registration, then the source to which it refers.
-    private func fetchAhead(_ seats: inout RegistrationTable) {
-        if let far = heap.upcoming(4) { seats.fetch(far) }
-        if let near = heap.upcoming(2) { seats.fetchSource(of: near) }
+    private func fetchAhead(_ registrations: inout RegistrationTable) {
+        if let far = heap.upcoming(4) { registrations.fetch(far) }
+        if let near = heap.upcoming(2) { registrations.fetchSource(of: near) }
     }
 
     /// Records a source that is about to be checked as performed, because it mostly will be; but not where that begins
     /// a pass.
-    mutating func presume(_ candidate: inout Candidate, _ seats: inout RegistrationTable) {
+    mutating func presume(_ candidate: inout Candidate, _ registrations: inout RegistrationTable) {
         guard candidate.key.pass == pass else { return }
         candidate.isPresumed = true
-        seats.list[candidate.seat].lastRound = round
+        registrations.list[candidate.registration].lastRound = round
     }
 
     /// Undoes `presume`: the source was not ready, or cannot be performed now. If it was signalled meanwhile, it is
     /// listed for this pass, not for the next one.
-    mutating func retract(_ candidate: inout Candidate, _ seats: inout RegistrationTable) {
+    mutating func retract(_ candidate: inout Candidate, _ registrations: inout RegistrationTable) {
         candidate.isPresumed = false
-        seats.list[candidate.seat].lastRound = 0
-        guard seats.list[candidate.seat].isListed else { return }
-        let report = seats.watch(of: candidate.seat)?.report
-        var key = takeOff(candidate.seat, &seats)
+        registrations.list[candidate.registration].lastRound = 0
+        guard registrations.list[candidate.registration].isListed else { return }
+        let report = registrations.watch(of: candidate.registration)?.report
+        var key = unlist(candidate.registration, &registrations)
         key.pass = min(key.pass, pass)
-        putOn(candidate.seat, key, &seats)
-        seats.setReport(report, of: candidate.seat)
+        enlist(candidate.registration, key, &registrations)
+        registrations.setReport(report, of: candidate.registration)
     }
 
     /// Puts a source that was found ready back in its position.
-    mutating func putBack(_ candidate: Candidate, _ seats: inout RegistrationTable) {
-        let report = candidate.watch?.report ?? seats.watch(of: candidate.seat)?.report
-        if seats.list[candidate.seat].isListed { _ = takeOff(candidate.seat, &seats) }
-        putOn(candidate.seat, candidate.key, &seats)
-        seats.setReport(report, of: candidate.seat)
+    mutating func reinsert(_ candidate: Candidate, _ registrations: inout RegistrationTable) {
+        let report = candidate.watch?.report ?? registrations.watch(of: candidate.registration)?.report
+        if registrations.list[candidate.registration].isListed { _ = unlist(candidate.registration, &registrations) }
+        enlist(candidate.registration, candidate.key, &registrations)
+        registrations.setReport(report, of: candidate.registration)
     }
 
     /// Removes a source from the list to perform it.
     ///
     /// - Returns: false when it is no longer listed.
-    mutating func takeForPerform(_ number: RegistrationIndex, _ seats: inout RegistrationTable) -> Bool {
-        if !seats.list[number].isListed { return false }
-        beginPerform(number, takeOff(number, &seats), &seats)
+    mutating func dequeueForPerform(_ number: RegistrationIndex, _ registrations: inout RegistrationTable) -> Bool {
+        if !registrations.list[number].isListed { return false }
+        beginPerform(number, unlist(number, &registrations), &registrations)
         return true
     }
 
     /// Removes a source that was found ready, to perform it; it may have been listed again meanwhile.
-    mutating func takeForPerform(_ candidate: Candidate, _ seats: inout RegistrationTable) {
-        if seats.list[candidate.seat].isListed { _ = takeOff(candidate.seat, &seats) }
-        beginPerform(candidate.seat, candidate.key, &seats)
+    mutating func dequeueForPerform(_ candidate: Candidate, _ registrations: inout RegistrationTable) {
+        if registrations.list[candidate.registration].isListed { _ = unlist(candidate.registration, &registrations) }
+        beginPerform(candidate.registration, candidate.key, &registrations)
     }
 
-    private mutating func beginPerform(_ number: RegistrationIndex, _ key: Key, _ seats: inout RegistrationTable) {
+    private mutating func beginPerform(
+        _ number: RegistrationIndex, _ key: Key, _ registrations: inout RegistrationTable
+    ) {
         if key.pass != pass {
             pass = key.pass
             round += 1
         }
-        seats.list[number].lastRound = round
+        registrations.list[number].lastRound = round
     }
 
     /// Removes a source whose registration is about to be freed from the list.
-    mutating func remove(_ number: RegistrationIndex, _ seats: inout RegistrationTable) {
-        if seats.list[number].isListed { _ = takeOff(number, &seats) }
+    mutating func remove(_ number: RegistrationIndex, _ registrations: inout RegistrationTable) {
+        if registrations.list[number].isListed { _ = unlist(number, &registrations) }
     }
 
-    private mutating func takeOff(_ number: RegistrationIndex, _ seats: inout RegistrationTable) -> Key {
-        defer { _ = forgetPlace(of: number, &seats) }
+    private mutating func unlist(_ number: RegistrationIndex, _ registrations: inout RegistrationTable) -> Key {
+        defer { _ = forgetPosition(of: number, &registrations) }
         if let only {
             self.only = nil
             return only.key
         }
-        let place = Int(seats.list[number].place)
-        let key = heap[place].key
-        heap.remove(at: place, &seats)
+        let position = Int(registrations.list[number].position)
+        let key = heap[position].key
+        heap.remove(at: position, &registrations)
         return key
     }
 
@@ -172,9 +175,11 @@ struct ReadyQueue: Sendable {
     ///
     /// - Returns: what was reported of its descriptor; the report is cleared.
     @inline(__always)
-    private func forgetPlace(of number: RegistrationIndex, _ seats: inout RegistrationTable) -> RegistrationWatch? {
-        seats.list[number].place = Registration.nowhere
-        return seats.list[number].watch == Registration.nowhere ? nil : seats.takeReport(of: number)
+    private func forgetPosition(of number: RegistrationIndex, _ registrations: inout RegistrationTable)
+        -> RegistrationWatch?
+    {
+        registrations.list[number].position = Registration.nowhere
+        return registrations.list[number].watch == Registration.nowhere ? nil : registrations.consumeReport(of: number)
     }
 }
 
@@ -186,7 +191,7 @@ struct ReadyScan {
     /// What to do next.
     enum Step {
         /// Check whether the source is ready; it has left the ready list.
-        case ask
+        case check
         /// Timers are due, and go next.
         case timers
         /// Nothing is ready: wait as planned.
@@ -220,55 +225,59 @@ extension RunLoopState {
     ///
     /// - Returns: whether the source, if it is ready, may be performed without another access to the state; and the
     ///   step.
-    mutating func next(_ look: inout ReadyScan, _ run: LoopRun, at now: MonotonicInstant) -> (Bool, ReadyScan.Step) {
-        if look.candidate != nil { dismiss(&look, in: run.mode) }
+    mutating func next(_ scan: inout ReadyScan, _ run: LoopRun, at now: MonotonicInstant) -> (Bool, ReadyScan.Step) {
+        if scan.candidate != nil { dismiss(&scan, in: run.mode) }
         let left: Int
-        if let more = look.left {
+        if let more = scan.left {
             left = more
         } else {
-            look.timersAreDue = modes[run.mode].timers.isDue(at: now)
-            left = !look.timersAreDue || run.hasJustFiredTimers ? modes[run.mode].ready.count : 0
+            scan.timersAreDue = modes[run.mode].timers.isDue(at: now)
+            left = !scan.timersAreDue || run.hasJustFiredTimers ? modes[run.mode].ready.count : 0
         }
-        if left > 0, let first = modes[run.mode].takeFirst(&look.candidate, unless: mainQueue?.source, &seats) {
-            look.left = left - 1
-            look.source = seats.list[first.seat].source
-            return (first.isPresumed, .ask)
+        if left > 0,
+            let first = modes[run.mode].dequeueFirst(&scan.candidate, unless: mainQueue?.source, &registrations)
+        {
+            scan.left = left - 1
+            scan.source = registrations.list[first.registration].source
+            return (first.isPresumed, .check)
         }
-        look.left = 0
-        if look.timersAreDue { return (false, .timers) }
-        look.plan = waitPlan(run)
+        scan.left = 0
+        if scan.timersAreDue { return (false, .timers) }
+        scan.plan = waitPlan(run)
         return (false, .nothing)
     }
 
     /// Records that the source that was checked is not ready.
-    private mutating func dismiss(_ look: inout ReadyScan, in mode: Int) {
-        guard var candidate = look.candidate, candidate.isPresumed, let source = look.source,
-            seats.seat(of: source, in: mode, near: candidate.seat) == candidate.seat
+    private mutating func dismiss(_ scan: inout ReadyScan, in mode: Int) {
+        guard var candidate = scan.candidate, candidate.isPresumed, let source = scan.source,
+            registrations.registration(of: source, in: mode, near: candidate.registration) == candidate.registration
         else { return }
-        modes[mode].ready.retract(&candidate, &seats)
+        modes[mode].ready.retract(&candidate, &registrations)
     }
 
     /// Records that the source that was checked is ready.
     ///
     /// - Parameters:
-    ///   - look: the scan; its registration index is corrected when the source has left the mode and come back.
+    ///   - scan: the scan; its registration index is corrected when the source has left the mode and come back.
     ///   - mode: the run's mode.
     ///   - mayBegin: whether to perform it at once, if there is no observer to notify of the end of the wait.
     /// - Returns: what becomes of it.
-    mutating func accept(_ look: inout ReadyScan, in mode: Int, mayBegin: Bool) -> ReadyAnswer {
-        guard let source = look.source, var candidate = look.candidate else { return .gone }
-        look.candidate = nil
-        guard let number = seats.seat(of: source, in: mode, near: candidate.seat) else { return .gone }
-        candidate.seat = number
-        if candidate.isPresumed { modes[mode].ready.retract(&candidate, &seats) }
-        look.candidate = candidate
+    mutating func accept(_ scan: inout ReadyScan, in mode: Int, mayBegin: Bool) -> ReadyAnswer {
+        guard let source = scan.source, var candidate = scan.candidate else { return .gone }
+        scan.candidate = nil
+        guard let number = registrations.registration(of: source, in: mode, near: candidate.registration) else {
+            return .gone
+        }
+        candidate.registration = number
+        if candidate.isPresumed { modes[mode].ready.retract(&candidate, &registrations) }
+        scan.candidate = candidate
         if candidate.watch != nil { modes[mode].recentReports.note(number) }
         let isMainQueue = mainQueue?.source == source.id
         guard mayBegin, !isMainQueue, modes[mode].observers.isEmpty else {
-            modes[mode].ready.putBack(candidate, &seats)
+            modes[mode].ready.reinsert(candidate, &registrations)
             return isMainQueue ? .mainQueue : .isListed
         }
-        modes[mode].ready.takeForPerform(candidate, &seats)
+        modes[mode].ready.dequeueForPerform(candidate, &registrations)
         return .begins
     }
 }
@@ -280,18 +289,18 @@ extension ModeState {
     /// - Parameters:
     ///   - candidate: what was known of the source.
     ///   - mainQueue: the main queue's source, which is not performed.
-    ///   - seats: the registration table.
+    ///   - registrations: the registration table.
     /// - Returns: its registration, and whether it was accepted in advance; nil when the list is empty.
-    fileprivate mutating func takeFirst(
-        _ candidate: inout ReadyQueue.Candidate?, unless mainQueue: ItemID?, _ seats: inout RegistrationTable
-    ) -> (seat: RegistrationIndex, isPresumed: Bool)? {
-        guard var first = ready.takeFirst(&seats) else { return nil }
-        if observers.isEmpty, first.watch == nil || recentReports.seats.last == first.seat,
-            mainQueue == nil || seats.list[first.seat].source?.id != mainQueue
+    fileprivate mutating func dequeueFirst(
+        _ candidate: inout ReadyQueue.Candidate?, unless mainQueue: ItemID?, _ registrations: inout RegistrationTable
+    ) -> (registration: RegistrationIndex, isPresumed: Bool)? {
+        guard var first = ready.dequeueFirst(&registrations) else { return nil }
+        if observers.isEmpty, first.watch == nil || recentReports.registrations.last == first.registration,
+            mainQueue == nil || registrations.list[first.registration].source?.id != mainQueue
         {
-            ready.presume(&first, &seats)
+            ready.presume(&first, &registrations)
         }
         candidate = first
-        return (first.seat, first.isPresumed)
+        return (first.registration, first.isPresumed)
     }
 }

@@ -25,9 +25,9 @@ struct RegistrationTable: Sendable {
     ///   - source: the source.
     ///   - hint: the cached index of one.
     /// - Returns: its index; nil when the source has no registration.
-    func seat(of source: RunLoopSource, near hint: RegistrationIndex) -> RegistrationIndex? {
+    func registration(of source: RunLoopSource, near hint: RegistrationIndex) -> RegistrationIndex? {
         if hint < list.count, list[hint].source === source { return hint }
-        return seat(of: source.id)
+        return registration(of: source.id)
     }
 
     /// The registration of a source in a mode.
@@ -37,19 +37,19 @@ struct RegistrationTable: Sendable {
     ///   - mode: the mode.
     ///   - hint: its cached index.
     /// - Returns: its index; nil when the source is not in the mode.
-    func seat(of source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> RegistrationIndex? {
+    func registration(of source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> RegistrationIndex? {
         if hint < list.count, list[hint].source === source, Int(list[hint].mode) == mode { return hint }
-        return seat(of: source.id, in: mode)
+        return registration(of: source.id, in: mode)
     }
 
     /// A registration of a source.
-    func seat(of id: ItemID) -> RegistrationIndex? {
+    func registration(of id: ItemID) -> RegistrationIndex? {
         known[id].map { Int($0) }
     }
 
     /// The registration of a source in a mode.
-    func seat(of id: ItemID, in mode: Int) -> RegistrationIndex? {
-        guard let first = seat(of: id) else { return nil }
+    func registration(of id: ItemID, in mode: Int) -> RegistrationIndex? {
+        guard let first = registration(of: id) else { return nil }
         var number = first
         repeat {
             if Int(list[number].mode) == mode { return number }
@@ -60,7 +60,7 @@ struct RegistrationTable: Sendable {
 
     /// The modes that a source is in.
     func modes(of id: ItemID) -> [Int] {
-        guard let first = seat(of: id) else { return [] }
+        guard let first = registration(of: id) else { return [] }
         var modes: [Int] = []
         var number = first
         repeat {
@@ -72,7 +72,7 @@ struct RegistrationTable: Sendable {
 
     /// Every source, with each mode that it is in.
     var all: [(source: RunLoopSource, mode: Int)] {
-        list.compactMap { seat in seat.source.map { ($0, Int(seat.mode)) } }
+        list.compactMap { registration in registration.source.map { ($0, Int(registration.mode)) } }
     }
 }
 
@@ -88,21 +88,21 @@ extension RegistrationTable {
     }
 
     /// Registers a source in a mode in which it is not registered.
-    mutating func take(for source: RunLoopSource, in mode: Int) -> RegistrationIndex {
+    mutating func allocate(for source: RunLoopSource, in mode: Int) -> RegistrationIndex {
         let number = free.popLast() ?? Int32(list.count)
-        var seat = Registration(source: source, mode: Int32(mode), next: number)
+        var registration = Registration(source: source, mode: Int32(mode), next: number)
         if let first = known[source.id] {
-            seat.next = list[Int(first)].next
+            registration.next = list[Int(first)].next
             list[Int(first)].next = number
         } else {
             known[source.id] = number
         }
-        if Int(number) == list.count { list.append(seat) } else { list[Int(number)] = seat }
+        if Int(number) == list.count { list.append(registration) } else { list[Int(number)] = registration }
         return Int(number)
     }
 
     /// Frees the registration of a source, which is on no ready list.
-    mutating func giveUp(_ number: RegistrationIndex) {
+    mutating func deallocate(_ number: RegistrationIndex) {
         guard let source = list[number].source else { return }
         let next = list[number].next
         known[source.id] = Int(next) == number ? nil : next
@@ -134,29 +134,29 @@ extension RegistrationTable {
 
     /// Sets, or clears, the descriptor that a registration's source watches.
     mutating func setWatch(_ watch: RegistrationWatch?, of number: RegistrationIndex) {
-        var place = list[number].watch
+        var position = list[number].watch
         guard let watch else {
-            if place != Registration.nowhere { freeWatches.append(place) }
+            if position != Registration.nowhere { freeWatches.append(position) }
             list[number].watch = Registration.nowhere
             return
         }
-        if place == Registration.nowhere {
-            place = freeWatches.popLast() ?? Int32(watches.count)
-            if Int(place) == watches.count { watches.append(watch) }
-            list[number].watch = place
+        if position == Registration.nowhere {
+            position = freeWatches.popLast() ?? Int32(watches.count)
+            if Int(position) == watches.count { watches.append(watch) }
+            list[number].watch = position
         }
-        watches[Int(place)] = watch
+        watches[Int(position)] = watch
     }
 
     /// Sets the report of a descriptor, if there is one.
-    mutating func setReport(_ turn: Int?, of number: RegistrationIndex) {
-        if list[number].watch != Registration.nowhere { watches[Int(list[number].watch)].report = turn }
+    mutating func setReport(_ pass: Int?, of number: RegistrationIndex) {
+        if list[number].watch != Registration.nowhere { watches[Int(list[number].watch)].report = pass }
     }
 
     /// Clears the report of a descriptor.
     ///
     /// - Returns: what was known, if there was a report.
-    mutating func takeReport(of number: RegistrationIndex) -> RegistrationWatch? {
+    mutating func consumeReport(of number: RegistrationIndex) -> RegistrationWatch? {
         let watch = watches[Int(list[number].watch)]
         if watch.report == nil { return nil }
         watches[Int(list[number].watch)].report = nil
@@ -164,9 +164,9 @@ extension RegistrationTable {
     }
 }
 
-extension RegistrationTable: HeapPlaces {
-    mutating func note(_ place: Int, of number: RegistrationIndex) {
-        list[number].place = Int32(truncatingIfNeeded: place)
+extension RegistrationTable: HeapPositions {
+    mutating func note(_ position: Int, of number: RegistrationIndex) {
+        list[number].position = Int32(truncatingIfNeeded: position)
     }
 }
 
@@ -189,13 +189,13 @@ struct Registration: Sendable {
     /// The next registration of the source, in a circular list.
     var next: Int32
     /// Its index in the mode's ready list; `nowhere` when it is not listed.
-    var place = Self.nowhere
+    var position = Self.nowhere
     /// The index of its descriptor's entry in the loop's watches; `nowhere` when it watches none.
     var watch = Self.nowhere
 
     static let nowhere: Int32 = -1
 
-    var isListed: Bool { place != Self.nowhere }
+    var isListed: Bool { position != Self.nowhere }
 }
 
 /// What a loop knows of the descriptor of a port-based source in one mode.

@@ -9,7 +9,7 @@ struct RunLoopState: Sendable {
     /// An item that is in a mode, and is not registered in the table.
     struct Resident {
         var item: RunLoopItem
-        var places: ModeList
+        var memberModes: ModeList
     }
 
     struct CommonItem {
@@ -26,7 +26,7 @@ struct RunLoopState: Sendable {
     /// The other modes that a block was posted for.
     private var namesOfBlocks: Set<RunLoopMode> = []
     /// The port-based sources.
-    var seats = RegistrationTable()
+    var registrations = RegistrationTable()
     /// All other items.
     var residents: [ItemID: Resident] = [:]
     /// How many modes were examined so far on behalf of items: tests measure costs by it.
@@ -40,7 +40,7 @@ struct RunLoopState: Sendable {
     /// A timer tries again to serve it.
     var isMainQueueLate = false
     /// For sources whose descriptors the kernel does not watch: the timers that try again.
-    var lateWatches: [ItemID: RunLoopTimer] = [:]
+    var watchRetryTimers: [ItemID: RunLoopTimer] = [:]
     var blocks = BlockQueue()
     /// A job is in progress: runs nested inside it leave the other jobs waiting.
     var isRunningJob = false
@@ -98,10 +98,10 @@ struct RunLoopState: Sendable {
     ///   - mode: the mode.
     ///   - limit: the highest number that may be dequeued.
     /// - Returns: the entry; nil when nothing waits.
-    mutating func takeBlock(for mode: Int, upTo limit: UInt64) -> BlockQueue.Item? {
+    mutating func dequeueBlock(for mode: Int, upTo limit: UInt64) -> BlockQueue.Item? {
         if blocks.isEmpty { return nil }
         let name = modes[mode].name
-        return blocks.takeFirst(
+        return blocks.dequeueFirst(
             for: name, isCommon: commonModes.contains(name), admitsJobs: !isRunningJob, upTo: limit)
     }
 
@@ -119,7 +119,9 @@ struct RunLoopState: Sendable {
     func isEmpty(_ mode: Int) -> Bool {
         var count = modes[mode].lastingCount
         // The main queue does not keep a run going that was started inside it and cannot serve it.
-        if let mainQueue, mainQueue.isServed, seats.seat(of: mainQueue.source, in: mode) != nil { count -= 1 }
+        if let mainQueue, mainQueue.isServed, registrations.registration(of: mainQueue.source, in: mode) != nil {
+            count -= 1
+        }
         return count == 0 && !hasBlock(for: mode)
     }
 
@@ -163,32 +165,32 @@ extension RunLoopState {
     ///
     /// - Returns: whether it is new there.
     private mutating func enter(_ item: RunLoopItem, _ index: Int) -> Bool {
-        if case .source(let source) = item, source.isPortBased { return seat(source, index) }
+        if case .source(let source) = item, source.isPortBased { return register(source, index) }
         if let resident = residents[item.id] {
-            if resident.places.contains(index) { return false }
-            residents[item.id]?.places.append(index)
+            if resident.memberModes.contains(index) { return false }
+            residents[item.id]?.memberModes.append(index)
         } else {
-            residents[item.id] = Resident(item: item, places: ModeList(index))
+            residents[item.id] = Resident(item: item, memberModes: ModeList(index))
         }
         modes[index].insert(item)
         return true
     }
 
     /// Puts a port-based source into a mode.
-    private mutating func seat(_ source: RunLoopSource, _ index: Int) -> Bool {
-        if seats.seat(of: source.id, in: index) != nil { return false }
-        let number = seats.take(for: source, in: index)
+    private mutating func register(_ source: RunLoopSource, _ index: Int) -> Bool {
+        if registrations.registration(of: source.id, in: index) != nil { return false }
+        let number = registrations.allocate(for: source, in: index)
         modes[index].count(.source(source), 1)
-        modes[index].ready.insert(number, order: source.order, &seats)
+        modes[index].ready.insert(number, order: source.order, &registrations)
         return true
     }
 
     private func modes(of id: ItemID) -> [Int] {
-        residents[id]?.places.all ?? seats.modes(of: id)
+        residents[id]?.memberModes.all ?? registrations.modes(of: id)
     }
 
     /// The modes that an item is in.
-    mutating func places(of id: ItemID) -> [Int] {
+    mutating func memberModes(of id: ItemID) -> [Int] {
         let found = modes(of: id)
         modeSteps += found.count
         return found
@@ -205,13 +207,13 @@ extension RunLoopState {
             return leave(id, [index])
         }
         guard let common = commonItems.removeValue(forKey: id) else { return [] }
-        return leave(id, places(of: id).sorted().filter { !common.ownModes.contains($0) })
+        return leave(id, memberModes(of: id).sorted().filter { !common.ownModes.contains($0) })
     }
 
     /// Removes an item from everything.
     mutating func removeEverywhere(_ id: ItemID) -> [Departure] {
         commonItems[id] = nil
-        return leave(id, places(of: id).sorted())
+        return leave(id, memberModes(of: id).sorted())
     }
 
     /// A mode that an item has left.
@@ -222,40 +224,43 @@ extension RunLoopState {
     }
 
     private mutating func leave(_ id: ItemID, _ indices: [Int]) -> [Departure] {
-        guard let resident = residents[id] else { return indices.compactMap { unseat(id, $0) } }
-        let leaving = indices.filter { resident.places.contains($0) }
-        let staying = ModeList(resident.places.all.filter { !leaving.contains($0) })
-        residents[id] = staying.map { Resident(item: resident.item, places: $0) }
+        guard let resident = residents[id] else { return indices.compactMap { unregister(id, $0) } }
+        let leaving = indices.filter { resident.memberModes.contains($0) }
+        let staying = ModeList(resident.memberModes.all.filter { !leaving.contains($0) })
+        residents[id] = staying.map { Resident(item: resident.item, memberModes: $0) }
         for index in leaving { modes[index].remove(resident.item) }
         return leaving.map { Departure(mode: $0, name: modes[$0].name) }
     }
 
     /// Removes a port-based source from a mode.
-    private mutating func unseat(_ id: ItemID, _ index: Int) -> Departure? {
-        guard let number = seats.seat(of: id, in: index), let source = seats.list[number].source else { return nil }
+    private mutating func unregister(_ id: ItemID, _ index: Int) -> Departure? {
+        guard let number = registrations.registration(of: id, in: index), let source = registrations.list[number].source
+        else { return nil }
         let departure = Departure(mode: index, name: modes[index].name, watch: watch(of: number))
         modes[index].count(.source(source), -1)
-        modes[index].ready.remove(number, &seats)
+        modes[index].ready.remove(number, &registrations)
         modes[index].recentReports.remove(number)
-        seats.giveUp(number)
+        registrations.deallocate(number)
         return departure
     }
 
     /// The watch of a port-based source's descriptor in the mode of a registration.
     func watch(of number: RegistrationIndex) -> DescriptorWatch? {
-        guard let watch = seats.watch(of: number), let set = modes[Int(seats.list[number].mode)].descriptors
+        guard let watch = registrations.watch(of: number),
+            let set = modes[Int(registrations.list[number].mode)].descriptors
         else { return nil }
         return DescriptorWatch(set: set, key: watch.key, descriptor: watch.descriptor)
     }
 
     /// Whether an item is in a mode.
     func isMember(_ id: ItemID, of mode: Int) -> Bool {
-        residents[id]?.places.contains(mode) ?? (seats.seat(of: id, in: mode) != nil)
+        residents[id]?.memberModes.contains(mode) ?? (registrations.registration(of: id, in: mode) != nil)
     }
 
     /// The custom source with this number, if it is in the mode.
     func customSource(_ id: ItemID, in mode: Int) -> RunLoopSource? {
-        guard let resident = residents[id], resident.places.contains(mode), case .source(let source) = resident.item
+        guard let resident = residents[id], resident.memberModes.contains(mode),
+            case .source(let source) = resident.item
         else { return nil }
         return source
     }
@@ -273,7 +278,7 @@ extension RunLoopState {
 
     /// Whether the item is in any mode of this loop.
     func contains(_ id: ItemID) -> Bool {
-        commonItems[id] != nil || residents[id] != nil || seats.seat(of: id) != nil
+        commonItems[id] != nil || residents[id] != nil || registrations.registration(of: id) != nil
     }
 
     /// Makes a mode common.
@@ -288,16 +293,16 @@ extension RunLoopState {
 
     /// Every item that is in this loop, some more than once.
     var everyItem: [RunLoopItem] {
-        residents.values.map(\.item) + seats.all.map { .source($0.source) } + commonItems.values.map(\.item)
+        residents.values.map(\.item) + registrations.all.map { .source($0.source) } + commonItems.values.map(\.item)
     }
 
     /// Every source, with each mode that it is in: by mode, the oldest first.
     var sourcesByMode: [(source: RunLoopSource, mode: Int)] {
         let custom = residents.values.flatMap { resident -> [(source: RunLoopSource, mode: Int)] in
             guard case .source(let source) = resident.item else { return [] }
-            return resident.places.all.map { (source, $0) }
+            return resident.memberModes.all.map { (source, $0) }
         }
-        return (custom + seats.all).sorted { ($0.mode, $0.source.id) < ($1.mode, $1.source.id) }
+        return (custom + registrations.all).sorted { ($0.mode, $0.source.id) < ($1.mode, $1.source.id) }
     }
 }
 
@@ -309,37 +314,37 @@ extension RunLoopState {
     /// Lists a port-based source as possibly ready in each mode that it is in.
     ///
     /// - Returns: whether a sleeping loop must be woken for it.
-    mutating func noteRing(of source: RunLoopSource, near hint: RegistrationIndex) -> Bool {
-        guard let first = seats.seat(of: source, near: hint) else { return false }
+    mutating func noteReadiness(of source: RunLoopSource, near hint: RegistrationIndex) -> Bool {
+        guard let first = registrations.registration(of: source, near: hint) else { return false }
         let order = source.order
         var mustWake = false
         var number = first
         repeat {
-            let mode = Int(seats.list[number].mode)
+            let mode = Int(registrations.list[number].mode)
             modeSteps += 1
-            modes[mode].ready.insert(number, order: order, &seats)
+            modes[mode].ready.insert(number, order: order, &registrations)
             if isRunning(in: mode) { mustWake = true }
-            number = Int(seats.list[number].next)
+            number = Int(registrations.list[number].next)
         } while number != first
         return mustWake
     }
 
     /// Records that the kernel has reported a source's descriptor.
-    mutating func noteReport(of source: RunLoopSource, in mode: Int, turn: Int) {
-        guard let number = seats.seat(of: source.id, in: mode) else { return }
-        modes[mode].ready.insert(number, order: source.order, report: turn, &seats)
+    mutating func noteReport(of source: RunLoopSource, in mode: Int, pass: Int) {
+        guard let number = registrations.registration(of: source.id, in: mode) else { return }
+        modes[mode].ready.insert(number, order: source.order, report: pass, &registrations)
     }
 
     /// Removes a port-based source from the ready list to perform it.
     ///
     /// - Returns: false when it is no longer there.
-    mutating func takeForPerform(_ source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> Bool {
-        guard let number = seats.seat(of: source, in: mode, near: hint) else { return false }
-        return modes[mode].ready.takeForPerform(number, &seats)
+    mutating func dequeueForPerform(_ source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> Bool {
+        guard let number = registrations.registration(of: source, in: mode, near: hint) else { return false }
+        return modes[mode].ready.dequeueForPerform(number, &registrations)
     }
 
     /// Whether a pass in the mode would find nothing in its first steps: no observer, no block, no signalled source.
-    func isQuiet(_ mode: Int) -> Bool {
+    func isIdle(_ mode: Int) -> Bool {
         blocks.isEmpty && modes[mode].signalled.isEmpty && modes[mode].observers.isEmpty
     }
 
@@ -351,11 +356,11 @@ extension RunLoopState {
 
     /// Whether a port-based source that is being performed, and has more, is all that the next pass would find. If it
     /// is on the ready list, it is removed.
-    mutating func goesOn(with source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> Bool {
-        if isStopped || !isQuiet(mode) || modes[mode].timers.isDue(at: .now) { return false }
-        guard let number = seats.seat(of: source, in: mode, near: hint) else { return false }
+    mutating func mayContinue(with source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> Bool {
+        if isStopped || !isIdle(mode) || modes[mode].timers.isDue(at: .now) { return false }
+        guard let number = registrations.registration(of: source, in: mode, near: hint) else { return false }
         guard let first = modes[mode].ready.first else { return true }
-        return first == number && modes[mode].ready.takeForPerform(number, &seats)
+        return first == number && modes[mode].ready.dequeueForPerform(number, &registrations)
     }
 }
 
@@ -367,5 +372,5 @@ struct MainQueueState: Sendable {
     /// The queue is being served.
     var isServed = false
     /// A nested run saw blocks arrive while the queue was being served.
-    var isOwed = false
+    var hasUnservedBlocks = false
 }

@@ -39,7 +39,7 @@ public final class ResidentThread: Sendable {
     public let loop: ThreadRunLoop
 
     let errorHandler: @Sendable (any Error) -> Void  // immutable
-    let keeper: RunLoopSource  // guards itself; valid until the thread is to leave
+    let keepAliveSource: RunLoopSource  // guards itself; valid until the thread is to leave
     let loopDidEnd: ThreadEvent  // guards itself
     let threadDidEnd = ThreadEvent()  // guards itself; set by the one that joined
     let state: Mutex<State>  // comes before the loop's lock
@@ -57,14 +57,14 @@ public final class ResidentThread: Sendable {
     public init(
         name: String, stackSize: Int? = nil, errorHandler: @escaping @Sendable (any Error) -> Void = { _ in }
     ) throws(SystemError) {
-        let (start, keeper, loopDidEnd) = (Start(), RunLoopSource {}, ThreadEvent())
+        let (start, keepAliveSource, loopDidEnd) = (Start(), RunLoopSource {}, ThreadEvent())
         let thread = try sysStartThread(stackSize: stackSize, blocksSignals: true) {
             sysNameThread(name)
             let loop = ThreadRunLoop.current
-            loop.add(keeper, to: .common)
+            loop.add(keepAliveSource, to: .common)
             start.loop.withLock { $0 = loop }
             start.isKnown.set()
-            while keeper.isValid { loop.run() }
+            while keepAliveSource.isValid { loop.run() }
             loop.end()
             loopDidEnd.set()
         }
@@ -75,7 +75,7 @@ public final class ResidentThread: Sendable {
         self.name = name
         self.loop = loop
         self.errorHandler = errorHandler
-        self.keeper = keeper
+        self.keepAliveSource = keepAliveSource
         self.loopDidEnd = loopDidEnd
         state = Mutex(State(thread: consume thread))
     }
@@ -180,12 +180,12 @@ extension ResidentThread {
     /// A task that never returns prevents the thread from ending. So do jobs that always make another: an actor or a
     /// task of this loop that never finishes and never waits for anything else meanwhile.
     public func stop() {
-        let (loop, keeper) = (loop, keeper)
+        let (loop, keepAliveSource) = (loop, keepAliveSource)
         state.withLock { state in
             if state.isStopping { return }
             state.isStopping = true
             loop.perform(in: [.common], name: "thread stop") {
-                keeper.invalidate()
+                keepAliveSource.invalidate()
                 loop.stopAllRuns()
             }
         }
@@ -217,12 +217,12 @@ extension ThreadRunLoop {
     /// Stops every run that is in progress, nested ones and those below them.
     func stopAllRuns() {
         state.withLock { $0.stopAllRuns() }
-        doorbell.endWait()
+        parker.endWait()
     }
 }
 
 extension RunLoopState {
     mutating func stopAllRuns() {
-        for index in runs.indices where runs[index].takesStops { runs[index].isStopped = true }
+        for index in runs.indices where runs[index].acceptsStops { runs[index].isStopped = true }
     }
 }

@@ -42,8 +42,8 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
         // it, and that may end the actor, the thread and so the loop, while this thread has yet to release the lock and
         // wake the loop. SAFETY: released below, once. A mere constant would not do: the compiler relies on the
         // caller's reference.
-        let kept = unsafe Unmanaged.passRetained(self)
-        defer { unsafe kept.release() }
+        let retained = unsafe Unmanaged.passRetained(self)
+        defer { unsafe retained.release() }
         let mustWake = state.withLock { state -> Bool? in
             if state.hasEnded { return nil }
             state.blocks.append(job, kind)
@@ -54,7 +54,7 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
                 "An actor or a task has work for a run loop whose thread has ended. Keep the thread (a ResidentThread: do "
                     + "not stop or release it) until the actors and tasks that use its loop are done.")
         }
-        if mustWake { doorbell.endWait() }
+        if mustWake { parker.endWait() }
     }
 
     /// The loop as an actor's `unownedExecutor`. The actor's owner must keep the loop's thread alive.
@@ -108,7 +108,7 @@ extension ThreadRunLoop {
     func endAfterJobs() -> RunLoopState {
         while true {
             let (job, contents) = state.withLock { state -> (BlockQueue.Item?, RunLoopState?) in
-                guard let job = state.blocks.takeFirstJob() else { return (nil, state.end()) }
+                guard let job = state.blocks.dequeueFirstJob() else { return (nil, state.end()) }
                 state.isRunningJob = true
                 return (job, nil)
             }

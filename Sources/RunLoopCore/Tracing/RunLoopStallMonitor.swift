@@ -119,7 +119,7 @@ public struct RunLoopStall: Sendable, Hashable, CustomStringConvertible {
 //
 //   idle      the loop sleeps, or does not run: `busySince` is nil
 //   busy      it runs: `busySince` says since when; a wait that found something to do at once does not change that
-//   reported  it has been busy for too long, and that was reported (`isTold`); the end will be reported too
+//   reported  it has been busy for too long, and that was reported (`isReported`); the end will be reported too
 //
 // The monitor's thread is `armed` when it has a date for its next check. The loop wakes it when the loop becomes busy
 // and the thread is not armed, and when a stall that was reported is over. A check that finds that the loop was not
@@ -150,7 +150,7 @@ struct StallState: Sendable {
     private var open: [OpenCallout] = []
     private var longest: Longest?
     private var calloutCount = 0
-    private var isTold = false
+    private var isReported = false
     private var isArmed = false
     private var wasBusy = false
     /// The stalls that are over and whose end was not yet reported.
@@ -173,10 +173,10 @@ struct StallState: Sendable {
         case .runBegin, .waitEnd(_, slept: true): return becomeBusy(at: event.time)
         case .activity, .waitBegin, .waitEnd: return false
         case .calloutBegin(let callout):
-            let mustLook = becomeBusy(at: event.time)
+            let mustCheck = becomeBusy(at: event.time)
             calloutCount += 1
             open.append(OpenCallout(span: event.span, callout: callout, mode: event.mode, since: event.time))
-            return mustLook
+            return mustCheck
         case .calloutEnd:
             end(event.span, at: event.time)
             return false
@@ -192,9 +192,9 @@ struct StallState: Sendable {
         defer {
             busySince = nil
             longest = nil
-            isTold = false
+            isReported = false
         }
-        guard isTold else { return false }
+        guard isReported else { return false }
         var inner = Duration.zero
         for callout in open.reversed() {
             let duration = callout.since.duration(to: time)
@@ -206,14 +206,14 @@ struct StallState: Sendable {
     }
 
     /// What the monitor's thread must report now, and when it must check again.
-    mutating func look(at now: MonotonicInstant) -> (reports: [RunLoopStall], next: MonotonicInstant) {
+    mutating func check(at now: MonotonicInstant) -> (reports: [RunLoopStall], next: MonotonicInstant) {
         var reports = over
         over = []
         var next = MonotonicInstant.distantFuture
-        if let since = busySince, !isTold {
+        if let since = busySince, !isReported {
             next = since.advanced(by: threshold)
             if next <= now {
-                isTold = true
+                isReported = true
                 next = .distantFuture
                 reports.append(report(since: since, at: now, isOver: false, underWay(at: now) ?? longest))
             }
@@ -269,11 +269,11 @@ struct StallState: Sendable {
 /// The state that a stall monitor's thread shares with the loop that it watches. It refers to neither monitor nor loop.
 final class StallWatch: RunLoopInstrument {
     private let state: Mutex<StallState>  // taken on the loop's thread for each event
-    private let bell = ThreadEvent()  // guards itself
+    private let wakeUp = ThreadEvent()  // guards itself
     private let hasEnded = Atomic<Bool>(false)
     /// Set when the monitor's thread accesses nothing more.
     let finished = ThreadEvent()  // guards itself
-    private let looks = Atomic<Int>(0)  // written by the monitor's thread
+    private let checks = Atomic<Int>(0)  // written by the monitor's thread
     private let isReporting = Atomic<Bool>(false)  // written by the monitor's thread; set under the lock of `state`
 
     init(of loop: ThreadRunLoop, threshold: Duration) {
@@ -281,11 +281,11 @@ final class StallWatch: RunLoopInstrument {
     }
 
     func note(_ event: RunLoopTraceEvent) {
-        if state.withLock({ $0.note(event) }) { bell.set() }
+        if state.withLock({ $0.note(event) }) { wakeUp.set() }
     }
 
     func loopFallsIdle(at time: MonotonicInstant) {
-        if state.withLock({ $0.becomeIdle(at: time) }) { bell.set() }
+        if state.withLock({ $0.becomeIdle(at: time) }) { wakeUp.set() }
     }
 
     func loopDidEnd() {
@@ -295,14 +295,14 @@ final class StallWatch: RunLoopInstrument {
     /// Makes `watch` return.
     func end() {
         hasEnded.store(true, ordering: .releasing)
-        bell.set()
+        wakeUp.set()
     }
 
     /// Whether `end` was called.
     var isOver: Bool { hasEnded.load(ordering: .acquiring) }
 
     /// How often the monitor's thread has woken.
-    var lookCount: Int { looks.load(ordering: .acquiring) }
+    var checkCount: Int { checks.load(ordering: .acquiring) }
 
     /// Whether the loop is idle and the monitor's thread has nothing left to do.
     var isIdle: Bool { state.withLock { $0.isIdle } && !isReporting.load(ordering: .acquiring) }
@@ -312,12 +312,12 @@ final class StallWatch: RunLoopInstrument {
         defer { finished.set() }
         var next = MonotonicInstant.distantFuture
         while !isOver {
-            bell.wait(until: next)
+            wakeUp.wait(until: next)
             // Clear first, then check: what a later wake-up announces is checked again.
-            bell.clear()
-            looks.store(looks.load(ordering: .relaxed) + 1, ordering: .releasing)
+            wakeUp.clear()
+            checks.store(checks.load(ordering: .relaxed) + 1, ordering: .releasing)
             let found = state.withLock { state in
-                let found = state.look(at: .now)
+                let found = state.check(at: .now)
                 isReporting.store(!found.reports.isEmpty, ordering: .relaxed)
                 return found
             }

@@ -3,19 +3,19 @@
 
 // How a loop sleeps and is woken, without a lost wake-up and without an unnecessary system call. Its phases:
 //
-//   `deaf`       the loop is not running, or is handling an event. It checks everything before it sleeps, so no signal is
+//   `notListening`       the loop is not running, or is handling an event. It checks everything before it sleeps, so no signal is
 //                needed
 //   `listening`  steps 1 to 6: a wake-up is remembered, and this pass does not sleep
-//   `looking`    the loop polls for an event, or spins: a thread with work for it sets `rung`, without a system call
-//   `dozing`     the loop is about to sleep on the futex, or does; no descriptor is watched. A thread with work wakes the
+//   `polling`    the loop polls for an event, or spins: a thread with work for it sets `notified`, without a system call
+//   `parked`     the loop is about to sleep on the futex, or does; no descriptor is watched. A thread with work wakes the
 //                futex
 //   `sleeping`   the loop is about to wait for descriptors, or does. A thread with work signals the event descriptor,
 //                which is one of them
-//   `rung`       the loop was woken
+//   `notified`       the loop was woken
 //
 // A thread with work first puts it into the loop's state, under its lock, and then calls `endWait`. The loop first
-// publishes `looking`, and then reads its state, under the lock. One of the two sees the other. The step from `looking`
-// to `dozing` or `sleeping` is one atomic step, which fails when the loop was woken in between.
+// publishes `polling`, and then reads its state, under the lock. One of the two sees the other. The step from `polling`
+// to `parked` or `sleeping` is one atomic step, which fails when the loop was woken in between.
 
 import PortSystem
 import Synchronization
@@ -23,19 +23,19 @@ import Synchronization
 /// A loop's phase, and what ends its sleep.
 final class LoopParker: Sendable {
     enum Phase: UInt8, AtomicRepresentable {
-        case deaf, listening, looking, dozing, sleeping, rung
+        case notListening, listening, polling, parked, sleeping, notified
 
         /// Whether the loop polls or sleeps, and was not woken.
         var isWaiting: Bool {
             switch self {
-            case .looking, .dozing, .sleeping: true
-            case .deaf, .listening, .rung: false
+            case .polling, .parked, .sleeping: true
+            case .notListening, .listening, .notified: false
             }
         }
     }
 
     /// The kernel object, shared with the threads that are about to signal it while the loop ends.
-    final class Bell: Sendable {
+    final class WakeEvent: Sendable {
         let descriptor: EventDescriptor  // immutable
 
         init() throws(SystemError) {
@@ -43,29 +43,29 @@ final class LoopParker: Sendable {
         }
     }
 
-    private let phase = Atomic<Phase>(.deaf)
+    private let phase = Atomic<Phase>(.notListening)
     private let word = Futex()
-    private let madeBell = Mutex<Bell?>(nil)
+    private let madeWakeEvent = Mutex<WakeEvent?>(nil)
 
     /// The kernel object, made when it is first needed.
     ///
     /// - Throws: EMFILE, ENFILE when there is no descriptor left.
-    func bell() throws(SystemError) -> Bell {
-        try madeBell.withLock { (bell) throws(SystemError) in
-            if let bell { return bell }
-            let made = try Bell()
-            bell = made
+    func wakeEvent() throws(SystemError) -> WakeEvent {
+        try madeWakeEvent.withLock { (wakeEvent) throws(SystemError) in
+            if let wakeEvent { return wakeEvent }
+            let made = try WakeEvent()
+            wakeEvent = made
             return made
         }
     }
 
     /// Releases the kernel object: the loop's thread ends.
     func end() {
-        let bell = madeBell.withLock { bell in
-            defer { bell = nil }
-            return bell
+        let wakeEvent = madeWakeEvent.withLock { wakeEvent in
+            defer { wakeEvent = nil }
+            return wakeEvent
         }
-        _ = bell  // released here, without the lock
+        _ = wakeEvent  // released here, without the lock
     }
 
     /// Remembers wake-ups from now on: a run or a pass begins.
@@ -77,7 +77,7 @@ final class LoopParker: Sendable {
     ///
     /// - Returns: false when a wake-up has come since `listen()`.
     func willWait() -> Bool {
-        phase.compareExchange(expected: .listening, desired: .looking, ordering: .sequentiallyConsistent).exchanged
+        phase.compareExchange(expected: .listening, desired: .polling, ordering: .sequentiallyConsistent).exchanged
     }
 
     /// Announces a sleep; the kernel object exists.
@@ -90,15 +90,15 @@ final class LoopParker: Sendable {
     /// The sleep is over, and the loop polls. Unless it was woken, a thread with work again needs no system call to
     /// wake it.
     func didSleep() {
-        _ = phase.compareExchange(expected: .sleeping, desired: .looking, ordering: .sequentiallyConsistent)
+        _ = phase.compareExchange(expected: .sleeping, desired: .polling, ordering: .sequentiallyConsistent)
     }
 
     /// Announces a sleep that only a wake-up or the deadline ends. It uses no descriptor.
     ///
-    /// - Returns: what `doze` needs; nil when the loop was woken since it announced its wait.
-    func willDoze() -> UInt32? {
+    /// - Returns: what `park` needs; nil when the loop was woken since it announced its wait.
+    func willPark() -> UInt32? {
         let ticket = word.ticket
-        return willEnter(.dozing) ? ticket : nil
+        return willEnter(.parked) ? ticket : nil
     }
 
     private func willEnter(_ wanted: Phase) -> Bool {
@@ -112,16 +112,16 @@ final class LoopParker: Sendable {
     }
 
     /// Sleeps until the loop is woken or the deadline has passed; may return earlier.
-    func doze(_ ticket: UInt32, until deadline: MonotonicInstant) {
+    func park(_ ticket: UInt32, until deadline: MonotonicInstant) {
         word.sleep(ticket, until: deadline)
     }
 
     /// Whether the announced wait has been ended.
-    var isRung: Bool { phase.load(ordering: .sequentiallyConsistent) == .rung }
+    var isNotified: Bool { phase.load(ordering: .sequentiallyConsistent) == .notified }
 
     /// Ignores wake-ups from now on: the loop is awake, and handles an event.
     func didWake() {
-        phase.store(.deaf, ordering: .sequentiallyConsistent)
+        phase.store(.notListening, ordering: .sequentiallyConsistent)
     }
 
     /// A run begins, perhaps inside another: wake-ups are remembered for it from now on.
@@ -134,18 +134,19 @@ final class LoopParker: Sendable {
     /// A nested run has ended. A wake-up that it did not use goes to the run below, if that one was listening.
     func endNesting(_ outer: Phase) {
         switch outer {
-        case .deaf: phase.store(.deaf, ordering: .sequentiallyConsistent)
+        case .notListening: phase.store(.notListening, ordering: .sequentiallyConsistent)
         // A readiness check or a condition has run the loop and so given up its wait: the pass polls once more and
         // ends.
-        case .rung, .looking, .dozing, .sleeping: phase.store(.rung, ordering: .sequentiallyConsistent)
+        case .notified, .polling, .parked, .sleeping: phase.store(.notified, ordering: .sequentiallyConsistent)
         case .listening:
-            _ = phase.compareExchange(expected: .deaf, desired: .listening, ordering: .sequentiallyConsistent)
+            _ = phase.compareExchange(expected: .notListening, desired: .listening, ordering: .sequentiallyConsistent)
         }
     }
 
     /// Wakes the loop: at once when it waits; otherwise its current pass does not sleep.
     func wakeUp() {
-        if !phase.compareExchange(expected: .listening, desired: .rung, ordering: .sequentiallyConsistent).exchanged {
+        if !phase.compareExchange(expected: .listening, desired: .notified, ordering: .sequentiallyConsistent).exchanged
+        {
             endWait()
         }
     }
@@ -154,11 +155,11 @@ final class LoopParker: Sendable {
     func endWait() {
         var seen = phase.load(ordering: .sequentiallyConsistent)
         while seen.isWaiting {
-            let result = phase.compareExchange(expected: seen, desired: .rung, ordering: .sequentiallyConsistent)
+            let result = phase.compareExchange(expected: seen, desired: .notified, ordering: .sequentiallyConsistent)
             if result.exchanged {
                 switch seen {
-                case .dozing: word.ring()
-                case .sleeping: madeBell.withLock { $0 }?.descriptor.ring()
+                case .parked: word.signal()
+                case .sleeping: madeWakeEvent.withLock { $0 }?.descriptor.signal()
                 default: break
                 }
                 return

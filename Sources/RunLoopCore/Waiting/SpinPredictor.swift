@@ -16,13 +16,13 @@ struct SpinPredictor: Sendable {
         case none
         /// Something had arrived when the yield was over: its sender runs on this processor.
         case paid
-        case vain
+        case wasted
         /// Another thread kept the processor for that long.
         case lost(Duration)
 
         /// What a yield was.
         init(lasting time: Duration, hasPaid: @autoclosure () -> Bool) {
-            self = time > SpinPredictor.longestYield ? .lost(time) : hasPaid() ? .paid : .vain
+            self = time > SpinPredictor.longestYield ? .lost(time) : hasPaid() ? .paid : .wasted
         }
 
         var isLost: Bool { if case .lost = self { true } else { false } }
@@ -80,7 +80,7 @@ struct SpinPredictor: Sendable {
         switch yield {
         case .none: break
         case .paid: yieldsAtOnce = true
-        case .vain: yieldsAtOnce = false
+        case .wasted: yieldsAtOnce = false
         case .lost(let time):
             yieldsAtOnce = false
             restEnd = now.advanced(by: time * Self.restAfterLoss)

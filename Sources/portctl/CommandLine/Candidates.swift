@@ -39,14 +39,14 @@ enum Candidates: Equatable {
     ///   - line: the words after `portctl`, without quotes.
     ///   - names: called where a name, or its owner, is possible.
     init(_ line: [String], names: Names) {
-        var place = Place()
-        for word in line.dropLast() { place.pass(word) }
-        self = place.candidates(for: line.last ?? "", names)
+        var context = CompletionContext()
+        for word in line.dropLast() { context.pass(word) }
+        self = context.candidates(for: line.last ?? "", names)
     }
 }
 
 /// A position in a command line. Wrong words are accepted as if they were right: the line is not finished.
-private struct Place {
+private struct CompletionContext {
     private var command: CommandDescription?
     private var directory: String?
     /// How many of the command's arguments come before.

@@ -140,9 +140,9 @@ private struct Parser {
 
     /// A word with one dash may be intended as data.
     private static func unknown(letter word: String, _ command: Command?) -> UsageError {
-        let takesProgram = command.map { $0.description.program != .none } ?? false
+        let acceptsProgram = command.map { $0.description.program != .none } ?? false
         return UsageError(
-            sentence: "There is no option \(word)\(takesProgram ? "." : "; after -- nothing is an option.")",
+            sentence: "There is no option \(word)\(acceptsProgram ? "." : "; after -- nothing is an option.")",
             command: command)
     }
 
@@ -168,12 +168,12 @@ private struct Parser {
         }
         if asksForHelp { return Invocation(command: .help, arguments: ["COMMAND": command.rawValue]) }
         var invocation = Invocation(command: command)
-        try takeOptions(&invocation)
-        try takeArguments(&invocation)
+        try applyOptions(&invocation)
+        try applyArguments(&invocation)
         return invocation
     }
 
-    private func takeOptions(_ invocation: inout Invocation) throws(UsageError) {
+    private func applyOptions(_ invocation: inout Invocation) throws(UsageError) {
         let description = invocation.command.description
         for (option, typed, value) in options {
             guard let own = description.allOptions.first(where: { $0.name == option.name }) else {
@@ -192,7 +192,7 @@ private struct Parser {
         }
     }
 
-    private func takeArguments(_ invocation: inout Invocation) throws(UsageError) {
+    private func applyArguments(_ invocation: inout Invocation) throws(UsageError) {
         let description = invocation.command.description
         func fail(_ sentence: String) -> UsageError { UsageError(sentence: sentence, command: invocation.command) }
         var given = words.dropFirst()

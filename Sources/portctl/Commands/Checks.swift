@@ -8,7 +8,7 @@ import Synchronization
 struct Checks {
     /// How long to do each.
     let span: Duration
-    let telling: Bool
+    let showsProgress: Bool
     /// The name server for the check of names.
     let server: PortNameServer
 
@@ -69,7 +69,7 @@ struct Checks {
 
     /// Repeats an operation and measures it.
     private func check(_ name: String, _ body: () throws -> Void) throws -> CheckResult {
-        if telling { Console.note(name) }
+        if showsProgress { Console.note(name) }
         try body()  // one-time work is not counted
         let start = MonotonicInstant.now
         let end = start.advanced(by: span)

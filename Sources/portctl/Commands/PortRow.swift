@@ -18,7 +18,7 @@ struct PortRow {
         init(_ answer: StatisticsAnswer) {
             self =
                 switch answer {
-                case .told(let statistics): .running(statistics)
+                case .answered(let statistics): .running(statistics)
                 case .busy: .busy
                 case .silent: .silent
                 }
@@ -76,10 +76,10 @@ struct PortRow {
 
     private var numbers: [String] {
         switch state {
-        case .running(let told):
+        case .running(let answered):
             [
-                "\(told.clientCount)", "\(told.queueCount)/\(told.queueLimit)", "\(told.messageCount)",
-                HumanSize.text(told.byteCount), "\(told.droppedMessageCount)",
+                "\(answered.clientCount)", "\(answered.queueCount)/\(answered.queueLimit)", "\(answered.messageCount)",
+                HumanSize.text(answered.byteCount), "\(answered.droppedMessageCount)",
             ]
         case .busy, .waiting: ["-", state.name, "-", "-", "-"]
         case .silent: ["-", "-", "-", "-", "-"]
@@ -88,8 +88,8 @@ struct PortRow {
 
     var style: Style {
         switch state {
-        case .running(let told) where told.queueCount >= told.queueLimit: .alarming
-        case .running(let told): told.droppedMessageCount > 0 ? .suspicious : .plain
+        case .running(let answered) where answered.queueCount >= answered.queueLimit: .alarming
+        case .running(let answered): answered.droppedMessageCount > 0 ? .suspicious : .plain
         case .busy: .suspicious
         case .silent, .waiting: .silent
         }
@@ -102,12 +102,16 @@ struct PortRow {
             ("Command", command?.shown ?? "-"), ("Since", "\(since), \(ageText)"),
             ("State", stateText),
         ]
-        guard let told = statistics else { return facts }
+        guard let answered = statistics else { return facts }
         return facts + [
-            ("Peers", "\(told.clientCount)"),
-            ("Queue", "\(told.queueCount) of \(told.queueLimit), at most \(told.queueHighWaterMark) so far"),
-            ("Messages", "\(told.messageCount)"), ("Bytes", "\(told.byteCount) (\(HumanSize.text(told.byteCount)))"),
-            ("Drops", "\(told.droppedMessageCount)"),
+            ("Peers", "\(answered.clientCount)"),
+            (
+                "Queue",
+                "\(answered.queueCount) of \(answered.queueLimit), at most \(answered.queueHighWaterMark) so far"
+            ),
+            ("Messages", "\(answered.messageCount)"),
+            ("Bytes", "\(answered.byteCount) (\(HumanSize.text(answered.byteCount)))"),
+            ("Drops", "\(answered.droppedMessageCount)"),
         ]
     }
 
@@ -132,13 +136,13 @@ struct PortRow {
             ("since", .text(since)), ("state", .text(state.name)),
             (
                 "statistics",
-                statistics.map { told in
+                statistics.map { answered in
                     .object([
-                        ("peers", .number(told.clientCount)), ("queued", .number(told.queueCount)),
-                        ("queueLimit", .number(told.queueLimit)),
-                        ("queueHighWaterMark", .number(told.queueHighWaterMark)),
-                        ("messages", .number(told.messageCount)), ("bytes", .number(told.byteCount)),
-                        ("dropped", .number(told.droppedMessageCount)),
+                        ("peers", .number(answered.clientCount)), ("queued", .number(answered.queueCount)),
+                        ("queueLimit", .number(answered.queueLimit)),
+                        ("queueHighWaterMark", .number(answered.queueHighWaterMark)),
+                        ("messages", .number(answered.messageCount)), ("bytes", .number(answered.byteCount)),
+                        ("dropped", .number(answered.droppedMessageCount)),
                     ])
                 } ?? .null
             ),

@@ -94,7 +94,7 @@ struct Program {
         try epoll.add(interrupt.descriptor, .readable, key: 1)
         var wasInterrupted = false
         while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 0 }) {
-            _ = try interrupt.take()
+            _ = try interrupt.readSignal()
             try end.signal(wasInterrupted ? SIGKILL : SIGTERM)
             wasInterrupted = true
         }
@@ -103,13 +103,13 @@ struct Program {
 
     /// Waits for the end of a process. Signals of the terminal reach it anyway; signals of other processes are
     /// forwarded.
-    static func wait(for process: pid_t, handingOn interrupt: Interrupt) throws(SystemError) -> End {
+    static func wait(for process: pid_t, forwarding interrupt: Interrupt) throws(SystemError) -> End {
         guard let end = try LaunchedProcess.watching(child: process) else { return wait(for: process) }
         let epoll = try EpollSet()
         try epoll.add(end.rawValue, .readable, key: 0)
         try epoll.add(interrupt.descriptor, .readable, key: 1)
         while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 0 }) {
-            let (number, isOfTerminal) = try interrupt.take()
+            let (number, isOfTerminal) = try interrupt.readSignal()
             if !isOfTerminal { try end.signal(number) }
         }
         return wait(for: process)

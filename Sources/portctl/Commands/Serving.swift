@@ -16,14 +16,14 @@ extension Invocation {
         let reading = try PortReading(of: port, on: thread.loop)
         // In a shared directory the port serves all its members.
         port.setPeerPolicy(try .members(of: server))
-        try take(server, for: port)
+        try checkInOrRegister(server, for: port)
         port.setAllowsWatching(true)
         let tracing = try startTracing(thread.loop, server)
-        if !has("--quiet") { Self.say("process \(sysProcessID()) serves \(name.shown)") }
+        if !has("--quiet") { Self.printLine("process \(sysProcessID()) serves \(name.shown)") }
         while true {
             guard let message = try Self.next(of: port) else { continue }
-            reading.goOn()
-            if !has("--quiet") { Self.say(Self.line(for: message)) }
+            reading.resume()
+            if !has("--quiet") { Self.printLine(Self.line(for: message)) }
             if message.id == 0 {
                 server.unregister(name)
                 tracing?.stop()
@@ -47,7 +47,7 @@ extension Invocation {
     }
 
     /// Checks in for the name with a supervisor that listens for it, such as `portctl activate`, or else registers it.
-    private func take(_ server: PortNameServer, for port: MachPort) throws {
+    private func checkInOrRegister(_ server: PortNameServer, for port: MachPort) throws {
         do throws(PortError) {
             try server.checkIn(port, name: name)
         } catch {
@@ -99,7 +99,7 @@ extension Invocation {
     }
 
     /// Writes a line to standard output at once.
-    private static func say(_ line: String) {
+    private static func printLine(_ line: String) {
         do {
             try Console.write(line + "\n")
         } catch {

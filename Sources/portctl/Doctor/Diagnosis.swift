@@ -10,7 +10,7 @@ struct Diagnosis: Sendable {
     let directory: String?
 
     func findings() -> [Finding] {
-        (Self.system + Self.calls + Self.limits + [place, names] + Self.speed).map { $0.make() }
+        (Self.system + Self.calls + Self.limits + [directoryProbe, names] + Self.speed).map { $0.make() }
     }
 
     private static let system = [
@@ -187,7 +187,7 @@ extension Diagnosis {
     ]
 
     /// Where the directory of names is, and which rule determines that.
-    var place: Probe {
+    var directoryProbe: Probe {
         Probe(
             subject: "directory", cost: "No port can have a name, or be sent to another process.",
             remedy: "Make it mode 0700 and this user's own, or name another one by SWIFT_PORT_DIRECTORY."

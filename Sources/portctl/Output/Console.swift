@@ -120,8 +120,8 @@ struct Progress: ~Copyable {
         thread = try? sysStartThread { [isOver] in
             // A message that is sent sooner shows nothing.
             if isOver.wait(until: .after(Self.interval)) { return }
-            repeat { Self.tell(Self.line(sent(), of: total)) } while !isOver.wait(until: .after(Self.interval))
-            Self.tell("")
+            repeat { Self.showLine(Self.line(sent(), of: total)) } while !isOver.wait(until: .after(Self.interval))
+            Self.showLine("")
         }
     }
 
@@ -136,7 +136,7 @@ struct Progress: ~Copyable {
         return "sent \(HumanSize.text(min(sent, total))) of \(HumanSize.text(total)), \(share) %"
     }
 
-    private static func tell(_ line: String) {
+    private static func showLine(_ line: String) {
         try? sysWriteAll(STDERR_FILENO, Array("\r\u{1B}[K\(line)".utf8))
     }
 }

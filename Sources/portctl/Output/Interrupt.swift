@@ -5,7 +5,7 @@ import PortCLibrary
 import NamedPortServer
 
 /// The end of the pipe into which the signal handler writes.
-nonisolated(unsafe) private var interruptBell: CInt = -1
+nonisolated(unsafe) private var interruptPipe: CInt = -1
 /// The text to write when a signal ends the program.
 nonisolated(unsafe) private var lastWords: StaticString = ""
 
@@ -23,14 +23,14 @@ struct Interrupt {
         if pipe(&ends) != 0 { throw SystemError(errno) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)  // a handler must not wait
-        (descriptor, interruptBell) = (ends[0], ends[1])
+        (descriptor, interruptPipe) = (ends[0], ends[1])
         for number in Self.signals {
             sysHandleSignal(number) { number, information, _ in
                 // Only a signal that a process has sent has a code that is not positive.
                 let code = errno
                 let isOfTerminal = (information?.assumingMemoryBound(to: siginfo_t.self).pointee.si_code ?? 0) > 0
                 var byte = UInt8(number) | (isOfTerminal ? Self.terminalMark : 0)
-                _ = PortCLibrary.write(interruptBell, &byte, 1)
+                _ = PortCLibrary.write(interruptPipe, &byte, 1)
                 errno = code
             }
         }
@@ -48,7 +48,7 @@ struct Interrupt {
     /// Reads a signal that has come.
     ///
     /// - Returns: its number, and whether it came from the terminal, which sends it to all processes of the job.
-    func take() throws(SystemError) -> (number: CInt, isOfTerminal: Bool) {
+    func readSignal() throws(SystemError) -> (number: CInt, isOfTerminal: Bool) {
         let byte = try sysRead(descriptor, capacity: 1)?.first ?? 0
         return (CInt(byte & ~Self.terminalMark), byte & Self.terminalMark != 0)
     }

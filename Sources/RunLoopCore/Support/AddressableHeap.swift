@@ -2,10 +2,10 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// Receives each item's position in a heap.
-protocol HeapPlaces<ID> {
+protocol HeapPositions<ID> {
     associatedtype ID
     /// An item was added at, or moved to, a position.
-    mutating func note(_ place: Int, of id: ID)
+    mutating func note(_ position: Int, of id: ID)
 }
 
 /// A binary heap of items, smallest key first, that reports the position of each item, so that any item may be removed:
@@ -13,7 +13,7 @@ protocol HeapPlaces<ID> {
 ///
 /// Items that are added in the order of their keys are stored in that order, which is a heap too: then adding one and
 /// removing the first cost O(1). An item that is added or removed elsewhere ends that, until the heap is empty.
-struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
+struct AddressableHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
     struct Entry: Sendable {
         var id: ID
         var key: Key
@@ -21,7 +21,7 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
 
     private static var fewest: Int { 8 }
     /// Positions are numbered on up to this limit, and then renumbered: each is stored in four bytes.
-    private static var placeLimit: Int { 1 << 30 }
+    private static var positionLimit: Int { 1 << 30 }
 
     /// The heap begins at `head`: before it are the slots of items that were removed while all were in order.
     private(set) var entries: [Entry] = []
@@ -43,63 +43,63 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
     }
 
     /// The entry at a position.
-    subscript(place: Int) -> Entry { entries[place - shift] }
+    subscript(position: Int) -> Entry { entries[position - shift] }
 
     /// The position of the entry at an index.
-    func place(ofEntry index: Int) -> Int { index + shift }
+    func position(ofEntry index: Int) -> Int { index + shift }
 
     /// Adds an item that is not in the heap.
-    mutating func add(_ id: ID, _ key: Key, _ places: inout some HeapPlaces<ID>) {
+    mutating func add(_ id: ID, _ key: Key, _ positions: inout some HeapPositions<ID>) {
         steps += 1
         if isSorted, head > 0, head < entries.count, key < entries[head].key {
             head -= 1
             entries[head] = Entry(id: id, key: key)
-            places.note(head + shift, of: id)
+            positions.note(head + shift, of: id)
             return
         }
         if isSorted, head < entries.count, key < entries[entries.count - 1].key { isSorted = false }
         entries.append(Entry(id: id, key: key))
-        places.note(entries.count - 1 + shift, of: id)
-        if !isSorted { moveUp(from: entries.count - 1, &places) }
+        positions.note(entries.count - 1 + shift, of: id)
+        if !isSorted { moveUp(from: entries.count - 1, &positions) }
     }
 
     /// Changes the key of the item at a position.
-    mutating func setKey(_ key: Key, at place: Int, _ places: inout some HeapPlaces<ID>) {
-        entries[place - shift].key = key
+    mutating func setKey(_ key: Key, at position: Int, _ positions: inout some HeapPositions<ID>) {
+        entries[position - shift].key = key
         isSorted = false
-        restoreOrder(around: place - shift, &places)
+        restoreOrder(around: position - shift, &positions)
     }
 
     /// Removes the item with the smallest key. Its position is not updated.
-    mutating func removeFirst(_ places: inout some HeapPlaces<ID>) -> Entry? {
+    mutating func removeFirst(_ positions: inout some HeapPositions<ID>) -> Entry? {
         guard let entry = first else { return nil }
-        remove(atIndex: head, &places)
+        remove(atIndex: head, &positions)
         return entry
     }
 
     /// Removes the item at a position. Its position is not updated.
-    mutating func remove(at place: Int, _ places: inout some HeapPlaces<ID>) {
-        remove(atIndex: place - shift, &places)
+    mutating func remove(at position: Int, _ positions: inout some HeapPositions<ID>) {
+        remove(atIndex: position - shift, &positions)
     }
 
-    private mutating func remove(atIndex index: Int, _ places: inout some HeapPlaces<ID>) {
+    private mutating func remove(atIndex index: Int, _ positions: inout some HeapPositions<ID>) {
         if isSorted, index == head, count > 1 {
             head += 1
-            giveUpPlaces(&places)
+            dropLeadingSlots(&positions)
             return
         }
         let last = entries.removeLast()
         if index < entries.count {
             isSorted = false
             entries[index] = last
-            places.note(index + shift, of: last.id)
-            restoreOrder(around: index, &places)
+            positions.note(index + shift, of: last.id)
+            restoreOrder(around: index, &positions)
         }
-        giveUpPlaces(&places)
+        dropLeadingSlots(&positions)
     }
 
     /// Drops the slots before the first item: when there is no item, and when they are more than half.
-    private mutating func giveUpPlaces(_ places: inout some HeapPlaces<ID>) {
+    private mutating func dropLeadingSlots(_ positions: inout some HeapPositions<ID>) {
         if isEmpty {
             if head > 0 { entries.removeAll(keepingCapacity: true) }
             (head, shift, isSorted) = (0, 0, true)
@@ -107,9 +107,9 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
             entries.removeSubrange(0..<head)
             shift += head
             head = 0
-            if shift > Self.placeLimit {
+            if shift > Self.positionLimit {
                 shift = 0
-                for index in entries.indices { places.note(index, of: entries[index].id) }
+                for index in entries.indices { positions.note(index, of: entries[index].id) }
             }
         }
     }
@@ -127,39 +127,39 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
         return found
     }
 
-    private mutating func restoreOrder(around index: Int, _ places: inout some HeapPlaces<ID>) {
-        if moveUp(from: index, &places) == index { moveDown(from: index, &places) }
+    private mutating func restoreOrder(around index: Int, _ positions: inout some HeapPositions<ID>) {
+        if moveUp(from: index, &positions) == index { moveDown(from: index, &positions) }
     }
 
     @discardableResult
-    private mutating func moveUp(from start: Int, _ places: inout some HeapPlaces<ID>) -> Int {
+    private mutating func moveUp(from start: Int, _ positions: inout some HeapPositions<ID>) -> Int {
         var index = start
         while index > head {
             steps += 1
             let parent = head + (index - head - 1) / 2
             guard entries[index].key < entries[parent].key else { break }
-            exchange(index, parent, &places)
+            exchange(index, parent, &positions)
             index = parent
         }
         return index
     }
 
-    private mutating func moveDown(from start: Int, _ places: inout some HeapPlaces<ID>) {
+    private mutating func moveDown(from start: Int, _ positions: inout some HeapPositions<ID>) {
         var index = start
         while true {
             var child = head + 2 * (index - head) + 1
             steps += 1
             if child + 1 < entries.count, entries[child + 1].key < entries[child].key { child += 1 }
             guard child < entries.count, entries[child].key < entries[index].key else { return }
-            exchange(index, child, &places)
+            exchange(index, child, &positions)
             index = child
         }
     }
 
-    private mutating func exchange(_ one: Int, _ other: Int, _ places: inout some HeapPlaces<ID>) {
+    private mutating func exchange(_ one: Int, _ other: Int, _ positions: inout some HeapPositions<ID>) {
         entries.swapAt(one, other)
-        places.note(one + shift, of: entries[one].id)
-        places.note(other + shift, of: entries[other].id)
+        positions.note(one + shift, of: entries[one].id)
+        positions.note(other + shift, of: entries[other].id)
     }
 }
 
@@ -167,20 +167,20 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
 ///
 /// A few items are searched linearly, which is faster than a table of their positions.
 struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
-    typealias Entry = PlacedHeap<ItemID, Key>.Entry
+    typealias Entry = AddressableHeap<ItemID, Key>.Entry
 
     /// The positions of the items: built when there are many, and empty again when there is no item.
-    private struct Table: HeapPlaces, Sendable {
-        var places: [ItemID: Int] = [:]
+    private struct Table: HeapPositions, Sendable {
+        var positions: [ItemID: Int] = [:]
 
-        mutating func note(_ place: Int, of id: ItemID) {
-            if !places.isEmpty { places[id] = place }
+        mutating func note(_ position: Int, of id: ItemID) {
+            if !positions.isEmpty { positions[id] = position }
         }
     }
 
     private static var fewest: Int { 8 }
 
-    private var heap = PlacedHeap<ItemID, Key>()
+    private var heap = AddressableHeap<ItemID, Key>()
     private var table = Table()
 
     var isEmpty: Bool { heap.isEmpty }
@@ -190,18 +190,18 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     var steps: Int { heap.steps }
 
     func contains(_ id: ItemID) -> Bool {
-        place(of: id) != nil
+        position(of: id) != nil
     }
 
     func key(of id: ItemID) -> Key? {
-        place(of: id).map { heap[$0].key }
+        position(of: id).map { heap[$0].key }
     }
 
-    private func place(of id: ItemID) -> Int? {
-        if !table.places.isEmpty { return table.places[id] }
+    private func position(of id: ItemID) -> Int? {
+        if !table.positions.isEmpty { return table.positions[id] }
         var index = heap.head
         while index < heap.entries.count {
-            if heap.entries[index].id == id { return heap.place(ofEntry: index) }
+            if heap.entries[index].id == id { return heap.position(ofEntry: index) }
             index += 1
         }
         return nil
@@ -209,15 +209,15 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
 
     /// Adds an item, or changes its key.
     mutating func set(_ id: ItemID, _ key: Key) {
-        if let place = place(of: id) { heap.setKey(key, at: place, &table) } else { add(id, key) }
+        if let position = position(of: id) { heap.setKey(key, at: position, &table) } else { add(id, key) }
     }
 
     /// Adds an item that is not in the heap.
     mutating func add(_ id: ItemID, _ key: Key) {
         heap.add(id, key, &table)
-        guard table.places.isEmpty, heap.count > Self.fewest else { return }
+        guard table.positions.isEmpty, heap.count > Self.fewest else { return }
         for index in heap.head..<heap.entries.count {
-            table.places[heap.entries[index].id] = heap.place(ofEntry: index)
+            table.positions[heap.entries[index].id] = heap.position(ofEntry: index)
         }
     }
 
@@ -226,9 +226,9 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     /// - Returns: its key, nil when it was not in the heap.
     @discardableResult
     mutating func remove(_ id: ItemID) -> Key? {
-        guard let place = place(of: id) else { return nil }
-        let key = heap[place].key
-        heap.remove(at: place, &table)
+        guard let position = position(of: id) else { return nil }
+        let key = heap[position].key
+        heap.remove(at: position, &table)
         forget(id)
         return key
     }
@@ -241,7 +241,7 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     }
 
     private mutating func forget(_ id: ItemID) {
-        if !table.places.isEmpty { table.places[id] = nil }
+        if !table.positions.isEmpty { table.positions[id] = nil }
     }
 
     /// The items whose key is not greater than `limit`, in no particular order, in time proportional to their number.

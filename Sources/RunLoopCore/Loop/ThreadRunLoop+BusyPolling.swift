@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// Which memory a loop polls by itself, and when. It begins to poll when it waits and has found nothing. When the wait
+// is over it stops, or continues where no other thread watches: then no peer need notify it of what arrives while it
+// handles something, because it polls again before it waits. So two loops that answer each other need no system call as
+// long as neither sleeps. It always stops when the run ends, when another run begins inside it, and before a sleep that
+// no wake channel ends.
+
+import PortSystem
+
+extension ThreadRunLoop {
+    /// Begins to poll the memory of the sources that were reported last, besides that which the loop polls already.
+    ///
+    /// - Returns: all entries; the caller passes them to `endWait`.
+    func startBusyPolling(in mode: Int) -> SmallList<BusyPollEntry> {
+        let old = busyPollSet.entries
+        if !busyPollSet.isEmpty, !busyPollSet.isStale, old.allSatisfy({ $0.isBusyPolled }) { return old }
+        busyPollSet.isStale = false
+        let sources = state.withLock { state in
+            var sources: SmallList<RunLoopSource> = .none
+            for registration in state.modes[mode].recentReports.registrations {
+                if let source = state.registrations.list[registration].source { sources.append(source) }
+            }
+            return sources
+        }
+        for known in old where !known.isBusyPolled { known.pollable.endBusyPolling(known.poll) }
+        var entries: SmallList<BusyPollEntry> = .none
+        for source in sources {
+            source.routine.visitPollables { pollable in
+                if let known = old.first(where: { $0.pollable === pollable && $0.source == source.id }),
+                    known.isBusyPolled
+                {
+                    entries.append(known)
+                } else if let poll = pollable.beginBusyPolling() {
+                    entries.append(BusyPollEntry(pollable, poll, for: source.id))
+                }
+            }
+        }
+        for known in old where !entries.contains(where: { $0.pollable === known.pollable }) {
+            known.pollable.endBusyPolling(known.poll)
+        }
+        busyPollSet.entries = entries
+        return entries
+    }
+
+    /// A wait in which the loop polled is over. It continues to poll where it may.
+    func endWait(at entries: SmallList<BusyPollEntry>) {
+        if entries.allSatisfy({ $0.isBusyPolled }) { return }
+        var remaining: SmallList<BusyPollEntry> = .none
+        for entry in entries {
+            if entry.isBusyPolled || entry.pollable.continueBusyPolling(entry.poll, for: entry.source, on: self) {
+                remaining.append(entry)
+            } else {
+                entry.pollable.endBusyPolling(entry.poll)
+                busyPollSet.isStale = true
+            }
+        }
+        busyPollSet.entries = remaining
+    }
+
+    /// Receives what has arrived where the loop still polls while it handles events.
+    ///
+    /// - Returns: whether there was something.
+    func receivePolledArrivals() -> Bool {
+        if busyPollSet.isEmpty { return false }
+        var (hasArrival, isOver) = (false, false)
+        for entry in busyPollSet.entries {
+            if entry.isBusyPolled, entry.pollable.hasArrived, entry.pollable.receiveArrivals() { hasArrival = true }
+            if !entry.isBusyPolled { isOver = true }
+        }
+        if isOver { endWait(at: busyPollSet.entries) }
+        return hasArrival
+    }
+
+    /// Stops polling everywhere. What has arrived is received.
+    func stopBusyPolling() {
+        if busyPollSet.isEmpty { return }
+        let entries = busyPollSet.entries
+        busyPollSet.entries = .none
+        for entry in entries { entry.pollable.endBusyPolling(entry.poll) }
+    }
+}
