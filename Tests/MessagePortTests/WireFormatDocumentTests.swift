@@ -66,8 +66,8 @@ struct WireFormatDocumentTests {
             RingNegotiation.offerIfDue(over: connection)
         }.first
         sent["ring-answer"] = PacketHeader(kind: .ringAnswer, descriptorCount: 2).encoded
-        sent["lane"] = PacketHeader(kind: .pathChange).encoded
-        sent["bell"] = PacketHeader(kind: .wakeUp).encoded
+        sent["path-change"] = PacketHeader(kind: .pathChange).encoded
+        sent["wake-up"] = PacketHeader(kind: .wakeUp).encoded
         sent.merge(try looks()) { $1 }
         let examples = try Self.examples()
         for (name, bytes) in sent { #expect(examples[name] == bytes, "\(name)") }
