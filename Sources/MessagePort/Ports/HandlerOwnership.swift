@@ -3,29 +3,29 @@
 
 import RunLoopCore
 
-// Which source of a port may call its handler. A move gives the turn to another source, with a higher number; that one
-// begins when the last handler that an older one has begun is over. So a move never has two loops handle messages at
-// once, and the order of the queue stays. The sources of one number share the turn: a port on two loops has its handler
-// called on both.
+// Which source of a port may call its handler. A move gives the ownership to another source, of a higher generation,
+// which begins when the last handler that an older generation began has returned. So a move never has two loops handle
+// messages at once, and the order of the queue stays. Sources of one generation share the ownership: a port on two
+// loops has its handler called on both.
 
-/// Whose turn it is to call a port's handler: decides, does nothing else.
+/// Which generation of sources may call a port's handler: decides, does nothing else.
 struct HandlerOwnership: Sendable {
     private(set) var current: UInt64 = 0
     private var last: UInt64 = 0
-    /// Handlers under way that the current sources have begun, and older ones.
+    /// Handlers under way that sources of the current generation, and of older ones, began.
     private var underWay: Int32 = 0
     private var older: Int32 = 0
 
-    /// Whether nothing but the end of older handlers keeps the current sources from beginning.
+    /// Whether the sources of the current generation wait only for older handlers to return.
     var isAwaitingOlderHandlers: Bool { older > 0 }
 
-    /// A number for a new source, higher than all before.
+    /// A generation for a new source, higher than all before.
     mutating func makeNumber() -> UInt64 {
         last += 1
         return last
     }
 
-    /// Gives the turn to the sources with this number, unless newer ones have it.
+    /// Gives the ownership to the sources of this generation, unless a newer one has it.
     mutating func give(to number: UInt64) {
         guard number > current else { return }
         current = number
@@ -33,19 +33,19 @@ struct HandlerOwnership: Sendable {
         underWay = 0
     }
 
-    /// Whether a source with this number may begin to handle a message.
+    /// Whether a source of this generation may begin to handle a message.
     func mayBegin(_ number: UInt64) -> Bool {
         number == current && older == 0
     }
 
-    /// A handler begins; it may.
+    /// Begins a handler, which `mayBegin` allowed.
     mutating func begin() {
         underWay += 1
     }
 
-    /// A handler is over.
+    /// Ends a handler.
     ///
-    /// - Returns: whether newer sources may begin now.
+    /// - Returns: whether sources of a newer generation may begin now.
     mutating func end(_ number: UInt64) -> Bool {
         guard number != current else {
             underWay -= 1
@@ -56,16 +56,16 @@ struct HandlerOwnership: Sendable {
     }
 }
 
-/// Who calls a port's handler, by which source. It takes a pointer's room.
+/// What calls a port's handler, through which source. It is as large as a pointer.
 enum HandlerBinding: Sendable {
     case nobody
-    /// Loops. The source keeps the port; it ends when it is in no loop any more.
+    /// Loops. The source retains the port; it ends when it is in no loop any more.
     case loops(RunLoopSource)
-    /// The same, but it keeps the port, or what owns it, only while it is in a loop.
+    /// Loops, but the source retains the port, or its owner, only while it is in a loop.
     case looseLoops(RunLoopSource)
-    /// As before, but somebody else may have the source too: it stays when it is in no loop.
+    /// As `looseLoops`, but other code may have the source too: it stays when it is in no loop.
     case others(RunLoopSource)
-    /// The source enqueues blocks that call the handler, and does not call that on its loop.
+    /// The source enqueues blocks that call the handler, and never calls it on its loop.
     case dispatcher(RunLoopSource)
 
     var source: RunLoopSource? {

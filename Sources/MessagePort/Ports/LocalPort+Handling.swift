@@ -6,12 +6,12 @@ import RunLoopCore
 import Synchronization
 
 extension LocalPort {
-    /// A number for a source that will take the turn.
+    /// A generation for a source that will take the ownership.
     func makeGeneration() -> UInt64 {
         state.withLock { $0.ownership.makeNumber() }
     }
 
-    /// Gives the turn to the source with this number.
+    /// Gives the ownership to the source of this generation.
     func giveOwnership(to number: UInt64) {
         let sources = state.withLock { state in
             state.mailbox.revokeLease()
@@ -21,25 +21,25 @@ extension LocalPort {
         sources.ring()
     }
 
-    /// Whether a source has a message to handle.
+    /// Whether a source of this generation has a message to handle.
     func hasMessage(inGeneration number: UInt64) -> Bool {
         state.withLock { $0.hasMessage(inGeneration: number) }
     }
 
-    /// Takes the oldest message for a handler, whose end `endHandling` is told.
+    /// Dequeues the oldest message for a handler, whose end `endHandling` records.
     ///
     /// - Parameters:
-    ///   - number: the source's number.
+    ///   - number: the source's generation.
     ///   - loop: the loop on which the handler runs.
-    ///   - batch: set to what the handler may take without the port's lock after that.
-    /// - Returns: nil when there is none, or it is not this source's turn.
+    ///   - batch: set to the messages that the handler may take next without the port's lock.
+    /// - Returns: nil when no message waits, or the source may not call the handler.
     func dequeue(inGeneration number: UInt64, on loop: ThreadRunLoop, _ batch: inout MessageBatch?) -> MachMessage? {
         let handler = HandlersUnderWay.Handler(loop: loop, generation: number)
         if !readsAhead, let message = dequeueMessage(for: handler, &batch) { return message }
         return dequeueAfterPolling(for: handler, &batch)
     }
 
-    /// As above, after a look at the sockets.
+    /// Dequeues the oldest message after a poll of the sockets.
     private func dequeueAfterPolling(for handler: HandlersUnderWay.Handler, _ batch: inout MessageBatch?)
         -> MachMessage?
     {
@@ -52,15 +52,15 @@ extension LocalPort {
         return dequeueMessage(for: handler, &batch)
     }
 
-    /// Handles a message, and the next ones as long as the loop goes on with this port.
+    /// Handles a message, and the next ones as long as the loop stays with this port.
     ///
-    /// - Returns: whether there was one, a new connection alone is none; and whether there are more.
+    /// - Returns: whether it handled a message, and whether more wait. A new connection alone is no message.
     func handleMessages(
         inGeneration number: UInt64, on loop: ThreadRunLoop, while beginNextPass: () -> Bool,
         _ handle: (MachMessage) -> Void
     ) -> SourceOutcome {
         var batch: MessageBatch?
-        // Functions, so that each message is gone before the next is taken, with what it alone holds.
+        // Functions, so that each message is released before the next is dequeued.
         func handleQueued() -> Bool {
             guard let message = dequeue(inGeneration: number, on: loop, &batch) else { return false }
             handle(message)
@@ -94,11 +94,11 @@ extension LocalPort {
         }
     }
 
-    /// So long at most the sender of a stream is given: nine messages or so, for one look of ours.
+    /// How long the sender of a stream is given at most: enough for about nine messages.
     private static let timeForMore = Duration.microseconds(1)
 
-    /// Gives the sender of a stream, all of which was handled, a moment to send more: who claims each message by itself takes the
-    /// lock as often as the sender, and both wait for it.
+    /// Gives the sender of a stream, all of which was handled, a moment to send more. A receiver that leases each
+    /// message by itself locks as often as the sender, and both wait for the lock.
     private func waitForMore() {
         let end = MonotonicInstant.after(Self.timeForMore)
         repeat {
@@ -106,7 +106,7 @@ extension LocalPort {
         } while MonotonicInstant.now < end
     }
 
-    /// A handler is over. The sources that had to wait for it go on.
+    /// Ends a handler. Sources that had to wait for it continue.
     ///
     /// - Returns: whether its source has another message to handle.
     @discardableResult
@@ -122,13 +122,13 @@ extension LocalPort {
         return hasMessage
     }
 
-    /// Nothing holds the sources up any more.
+    /// Resumes sources that had to wait for older handlers.
     private func resumeSources(_ sources: SourceList, _ sockets: PortSockets?) {
         if let sockets { for source in sources.all { source.watchSoon(pollable: sockets.rawValue) } }
         sources.ring()
     }
 
-    /// Has a source that must wait for the end of a handler not look at the sockets until then: they may stay readable.
+    /// Keeps a source that must wait for older handlers from watching the sockets until then: they may stay readable.
     func pauseWhileBlocked(_ source: RunLoopSource) {
         let sockets = state.withLock { $0.ownership.isAwaitingOlderHandlers ? $0.extras.sockets : nil }
         guard let sockets else { return }
@@ -138,12 +138,12 @@ extension LocalPort {
 }
 
 extension LocalPort {
-    /// The source with this number looks at one socket, and takes what comes, unless it is another's turn.
+    /// The source of this generation polls one socket and takes what comes, unless it may not call the handler.
     func beginExclusiveReceive(inGeneration number: UInt64) {
         state.withLock { $0.isReceivedExclusively = $0.ownership.mayBegin(number) }
     }
 
-    /// It does not take anything after all.
+    /// The source takes nothing after all.
     func cancelExclusiveReceive() {
         state.withLock { $0.endExclusiveReceive() }?.ring()
     }
@@ -152,7 +152,7 @@ extension LocalPort {
 extension LocalPort.State {
     /// The source has taken what it could.
     ///
-    /// - Returns: the sources to ring, because there is more.
+    /// - Returns: the sources to signal, because more messages wait.
     mutating func endExclusiveReceive() -> SourceList? {
         if !isReceivedExclusively { return nil }
         isReceivedExclusively = false
@@ -166,17 +166,17 @@ extension LocalPort.State {
 
 // MARK: - Taking
 
-/// What is to be done because a message was taken from a port's queue; mostly nothing, and then there is none.
+/// What dequeueing a message requires; nil where that is nothing, the usual case.
 struct DequeueAction: Sendable {
-    /// The sender whose message has got the place that became free.
+    /// The sender whose message got the freed slot.
     var sender: BlockedSender?
     /// The task to wake, because another message waits: perhaps that sender's.
     var task: WaitingTask?
-    /// Whoever wanted to know of a free place.
+    /// The send-possible notices that are due.
     var notices: [LoopNotification<SendPossibility>] = []
-    /// Whether the place is kept for a message in the sockets, which must be looked at.
+    /// Whether the slot is reserved for a message in the sockets, which must be polled.
     var mustPollSockets = false
-    /// Whether it is to be shown to those who watch.
+    /// Whether watchers get a copy of the message.
     var isWatched = false
 }
 
@@ -184,13 +184,13 @@ extension LocalPort.State {
     /// The address under which the port can be reached.
     var liveAddress: PortAddress? { mailbox.isDead ? nil : extras.address }
 
-    /// The sockets, if it has some: told without a look at all the rest that it may have.
+    /// The sockets, if it has some; does not read the other extras.
     var openedSockets: PortSockets? { hasExtras ? extras.sockets : nil }
 
-    /// Gives the oldest messages to a handler that is under way, the only one.
+    /// Leases the oldest messages to the only handler under way.
     ///
-    /// - Parameter dequeueLimit: so many messages may be taken before the sockets are looked at; those of the claim count as taken.
-    /// - Returns: the claim; nil when messages are to be taken one by one.
+    /// - Parameter dequeueLimit: after this many messages the sockets must be polled; leased ones count as dequeued.
+    /// - Returns: the lease; nil when messages must be dequeued one by one.
     mutating func leaseBatch(pollingAfter dequeueLimit: Int) -> MessageBatch? {
         guard handlers.isOne, !ownership.isAwaitingOlderHandlers else { return nil }
         if !hasExtras { return mailbox.leaseBatch() }
@@ -201,13 +201,13 @@ extension LocalPort.State {
         return batch
     }
 
-    /// Takes the oldest message.
+    /// Dequeues the oldest message.
     ///
     /// - Parameters:
-    ///   - handler: the number of the source that takes it for a handler, and the loop; nil for other receivers.
-    ///   - dequeueLimit: so many messages may be taken before the sockets are looked at.
-    ///   - action: is set to what is to be done when the lock is free.
-    /// - Returns: nil when there is none, or it is not the source's turn.
+    ///   - handler: the handler that takes it: its source's generation, and its loop; nil for other receivers.
+    ///   - dequeueLimit: after this many messages the sockets must be polled.
+    ///   - action: set to what must be done after the lock is released.
+    /// - Returns: nil when no message waits, or the source may not call the handler.
     mutating func dequeue(
         for handler: HandlersUnderWay.Handler?, pollingAfter dequeueLimit: Int, _ action: inout DequeueAction?
     ) -> MachMessage? {
@@ -229,16 +229,18 @@ extension LocalPort.State {
     }
 }
 
-// What is asked for each message, asked of the extras themselves: from outside they would be copied to look at one of them.
+// Asked for each message, of the extras themselves: from outside they would be copied to read one member.
 extension LocalPort.Extras {
-    /// How many messages may be taken before the sockets have to be looked at; nil when others have to be told of each.
+    /// How many messages may be dequeued before the sockets must be polled; nil when each dequeue must be handled by
+    /// itself.
     fileprivate func dequeuesUntilPoll(pollingAfter dequeueLimit: Int) -> Int? {
         if doorbell != nil || !waitingTasks.isEmpty || !watchers.isEmpty { return nil }
         if sockets == nil { return .max }
         return socketsWait || dequeuesSincePoll >= dequeueLimit ? nil : dequeueLimit - dequeuesSincePoll
     }
 
-    /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.
+    /// Whether the sockets must be polled: after `dequeueLimit` messages, or every other time while their messages find
+    /// no room.
     fileprivate mutating func mustPollSockets(after dequeueLimit: Int) -> Bool {
         if sockets == nil { return false }
         dequeuesSincePoll += 1
@@ -246,35 +248,35 @@ extension LocalPort.Extras {
         return dequeuesSincePoll >= dequeueLimit || socketsWait && isNextSlotForSockets
     }
 
-    /// Keeps the doorbell in step with the queue.
+    /// Makes the doorbell agree with the queue.
     func updateDoorbell(_ mailbox: borrowing MailboxState) { doorbell?.match(mailbox) }
 
     /// The task to wake, because a message waits.
     mutating func nextTask() -> WaitingTask? { waitingTasks.isEmpty ? nil : waitingTasks.removeFirst() }
 }
 
-// MARK: - Bursts
+// MARK: - Batches
 
 extension LocalPort {
-    /// Whether several messages that cannot be answered may be queued at once: not where each may have others dropped.
+    /// Whether several messages that cannot be answered may be queued at once: not where each may drop others.
     var acceptsBatches: Bool { !readsAhead }
 
-    /// Keeps places in the queue for messages that are about to be taken out of a ring, until `fillReserved`.
+    /// Reserves slots in the queue for messages that are about to be copied out of a ring, until `fillReserved`.
     ///
     /// - Returns: how many.
     func reserveRoom(atMost most: Int) -> Int {
         state.withLock { $0.mailbox.reserveRoom(atMost: most) }
     }
 
-    /// Queues messages in the places that were reserved for them, and rings the receivers when they may be asleep. A dead port
-    /// leaves them where they are.
+    /// Queues messages in their reserved slots, and signals the receivers when they may be asleep. A dead port leaves
+    /// `messages` unchanged.
     ///
     /// - Parameters:
-    ///   - messages: the messages; afterwards there are none.
+    ///   - messages: the messages; empty afterwards.
     ///   - byteCount: how many bytes they have.
     /// - Returns: whether there is room for another.
     func fillReserved(by messages: inout MessageBuffer, byteCount: Int) -> Bool {
-        // Set where there is something: what is returned is copied, and that counts references.
+        // Set only where there is something to do: a returned value is copied, and that counts references.
         var sources = SourceList()
         var tasks: [WaitingTask] = []
         let hasRoom = state.withLock { state in
@@ -294,14 +296,14 @@ extension LocalPort {
     }
 }
 
-/// The handlers of a port that are under way: mostly none or one, which lies in place. Not generic, so that nothing
-/// generic of another module is called for each message.
+/// A port's handlers under way: mostly none or one, which is stored inline. Not generic, so that no generic code of
+/// another module is called for each message.
 enum HandlersUnderWay: Sendable {
-    /// A handler, known by the loop on which it runs and the number of its source.
+    /// A handler, identified by its loop and the generation of its source.
     @safe struct Handler: Sendable {
-        // SAFETY: the handler runs on the loop's thread, which keeps the loop, and is taken out of here before it
-        // returns. Whoever looks it up does so under the port's lock, and retains it before that is free. To count
-        // references for each message costs as much as its place in the queue.
+        // SAFETY: the handler runs on the loop's thread, which retains the loop, and is removed from here before it
+        // returns. A lookup happens under the port's lock, and retains the loop before that is unlocked. Counting
+        // references would cost as much for each message as queueing it.
         unowned(unsafe) let loop: ThreadRunLoop
         let generation: UInt64
     }
@@ -322,7 +324,7 @@ enum HandlersUnderWay: Sendable {
         }
     }
 
-    /// Whether no source with another number has begun any of them.
+    /// Whether sources of this generation began all of them.
     func areAll(of generation: UInt64) -> Bool {
         switch self {
         case .none: true
@@ -342,7 +344,7 @@ enum HandlersUnderWay: Sendable {
         }
     }
 
-    /// Takes out the last of those with this number on this loop.
+    /// Removes the last one of this generation on this loop.
     mutating func remove(_ handler: Handler) {
         func isWanted(_ other: Handler) -> Bool {
             unsafe other.generation == handler.generation && other.loop === handler.loop
@@ -354,7 +356,7 @@ enum HandlersUnderWay: Sendable {
         case .many(var handlers):
             guard let index = handlers.lastIndex(where: isWanted) else { return }
             handlers.remove(at: index)
-            // A claim may be made again when one is left.
+            // A lease is possible again when one is left.
             self = handlers.count == 1 ? .one(handlers[0]) : .many(handlers)
         }
     }

@@ -51,19 +51,19 @@ extension LocalPort {
         }
     }
 
-    /// A sender's wait for room is over.
+    /// Ends a sender's wait for room.
     ///
-    /// - Throws: when its message was not queued: `deadName` when the port has ended, otherwise the failure.
+    /// - Throws: when its message was not queued: `deadName` when the port has ended, otherwise `failure`.
     private func stopWaiting(_ sender: BlockedSender, _ failure: PortError) throws(PortError) {
         let (stillWaited, isDead) = state.withLock { state in
             (state.mailbox.stopWaiting(sender), state.mailbox.isDead)
         }
-        // When the port ends, those who wait stay in its line: they were not served.
+        // When the port dies, waiting senders stay in the list: their messages were not queued.
         if stillWaited { throw isDead ? PortError(.deadName) : failure }
     }
 
-    /// Queues a message and rings the receivers when they may be asleep. It is taken when it is queued, or its sender is
-    /// put in line: a wait that times out does not give it back.
+    /// Queues a message, and signals the receivers when they may be asleep. Moves it out of `offered` when it is queued
+    /// or its sender waits: a wait that times out does not give it back.
     func admit(
         _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: BlockingMode = .never
     ) -> MailboxState.Admission {
@@ -71,12 +71,12 @@ extension LocalPort {
         return admit(&offered, exceedingLimit, patience, &hasRoom)
     }
 
-    /// As above, for a message for which there was room when it was read from its socket.
+    /// Queues a message for which there was room when it was read from its socket.
     ///
     /// - Parameters:
     ///   - offered: the message.
     ///   - hasRoom: set to whether there is room for another.
-    /// - Returns: whether it was taken: not when the port is dead.
+    /// - Returns: whether it was queued: false when the port is dead.
     func admitFromSocket(_ offered: inout MachMessage?, _ hasRoom: inout Bool) -> Bool {
         if case .accepted = admit(&offered, true, .never, &hasRoom) { true } else { false }
     }
@@ -87,7 +87,7 @@ extension LocalPort {
         isInherited ? .dead : admitHere(&offered, exceedingLimit, patience, &hasRoom)
     }
 
-    /// As above, where it is known that the port is this process's.
+    /// `admit` for a port that is known to be this process's.
     private func admitHere(
         _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ patience: BlockingMode, _ hasRoom: inout Bool
     ) -> MailboxState.Admission {
@@ -96,7 +96,7 @@ extension LocalPort {
         {
             return .accepted(wasEmpty: false)
         }
-        // Set where there is something: what is returned is copied, and that counts references.
+        // Set only where there is something to do: a returned value is copied, and that counts references.
         var action: EnqueueAction?
         let admission = state.withLock { state in
             let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: patience)
@@ -115,7 +115,7 @@ extension LocalPort {
         return admission
     }
 
-    /// What is to be done because a message was queued; mostly nothing, and then there is none.
+    /// What queueing a message requires; nil where that is nothing, the usual case.
     private struct EnqueueAction {
         var sources: SourceList
         var task: WaitingTask?
@@ -142,28 +142,28 @@ extension LocalPort {
         return isCounted ? CountedRight(self) : nil
     }
 
-    /// A right of this process has gone, and all its copies.
+    /// The last copy of a right of this process was released.
     func rightDidEnd() {
         if isInherited { return }
         changeSenders { $0.rightDidEnd() }
     }
 
-    /// A client may be about to be accepted. Between the backlog and the count it would be seen in neither.
+    /// Begins an accept. Between the backlog and the count a client would be seen in neither.
     func willAccept() {
         state.withLock { $0.senders.willAccept() }
     }
 
-    /// It is counted now, or there is none.
+    /// Ends an accept: the client is counted, or there was none.
     func didAccept() {
         changeSenders { $0.didAccept() }
     }
 
-    /// A client has connected: it counts as one until `clientDidNotConnect`, or `clientDidDisconnect`.
+    /// Counts a client that has connected, until `clientDidNotConnect` or `clientDidDisconnect`.
     func clientDidConnect() {
         state.withLock { $0.senders.clientDidConnect() }
     }
 
-    /// None came, or only somebody who looks on.
+    /// No client came, or only a watcher.
     func clientDidNotConnect() {
         changeSenders { $0.clientDidNotConnect() }
     }
@@ -173,8 +173,8 @@ extension LocalPort {
         changeSenders { $0.clientDidDisconnect() }
     }
 
-    /// Tells the notice once, when there are no senders any more; soon when they have gone already, never when the port ends
-    /// first.
+    /// Delivers the notice once, when no senders are left; at once when they have gone already, never when the port
+    /// ends first.
     func watchSenders(_ notice: LoopNotification<Void>) throws(PortError) {
         try checkProcess()
         if isDead { throw PortError(.invalidPort).at(label) }
@@ -185,12 +185,12 @@ extension LocalPort {
             return false
         }
         if isDue { return notice.notify() }
-        // It may have ended since, with nobody there to cancel the notice.
+        // The port may have ended since, after `die` cancelled its notices.
         guard isDead else { return }
         for late in state.withLock({ $0.removeSenderNotices() }) { late.cancel() }
     }
 
-    /// Fewer senders are left: tells who wants to know, when there is none.
+    /// Applies a change of the tally; delivers the no-senders notices when no sender is left.
     private func changeSenders(_ body: (inout SenderTally) -> Void) {
         let due = state.withLock { state in
             body(&state.senders)
@@ -214,17 +214,18 @@ extension LocalPort.State {
 
 // MARK: - Room
 
-// A sender that finds a full queue looks for a moment whether its receiver is at work, before it sleeps. A receiver that
-// takes messages one after the other would otherwise let in, and wake, one sender for each: a sleep and a wake for each
-// message. So the sender goes on when half of the queue is free; what is left keeps the receiver busy until then.
+// A sender that finds a full queue spins for a moment, to see whether its receiver is at work, before it sleeps. A
+// receiver that dequeues one message at a time would otherwise admit and wake one sender for each: a sleep and a
+// wake-up for each message. So the sender continues when half of the queue is free; the other half keeps the receiver
+// busy until then.
 extension LocalPort {
-    /// So many looks at the queue in a row may find that nothing was taken.
+    /// How many polls in a row may find that no message was dequeued.
     private static let checksWithoutProgress = 8
-    /// How long it is not looked at: about a microsecond.
+    /// How many pauses between polls: about a microsecond.
     private static let pausesBetweenChecks = 32
     private static let longestSpin = Duration.microseconds(100)
 
-    /// Returns when there is room, or it is not worth while to wait for it without sleeping.
+    /// Spins until there is room, or sleeping is the better wait.
     func spinForRoom(until deadline: MonotonicInstant) {
         guard var count = state.withLock({ $0.mailbox.countWithoutRoom }) else { return }
         let now = MonotonicInstant.now
@@ -243,13 +244,13 @@ extension LocalPort {
 }
 
 extension MailboxState {
-    /// How many messages wait, when a sender that comes now would be the first to wait for room; nil when it finds room, has
-    /// others before it, or the port is gone.
+    /// How many messages wait, when a new sender would be the first to wait for room; nil when it finds room, other
+    /// senders wait, or the port is dead.
     var countWithoutRoom: Int? {
         mutating get { isDead || hasRoom || waitingCount > 0 ? nil : queue.count }
     }
 
-    /// How many messages wait, and how many may; nil when the port is gone or senders wait.
+    /// How many messages wait, and how many may; nil when the port is dead or senders wait.
     var fill: (count: Int, limit: Int)? {
         isDead || waitingCount > 0 ? nil : (queue.count, limit)
     }
@@ -258,12 +259,12 @@ extension MailboxState {
 // MARK: - Peers
 
 extension LocalPort.State {
-    /// How many messages the processes share; nil when the policy makes room for each.
+    /// How many slots the processes share; nil when the policy makes room for each message.
     var sharedQueueLimit: Int? { mailbox.policy == .refuse ? mailbox.limit : nil }
 }
 
 extension LocalPort {
-    /// The queue has another limit: the processes share that from now on.
+    /// Applies a changed queue limit to what the processes share.
     func shareQueue() {
         let sockets = state.withLock { state in
             let queueLimit = state.sharedQueueLimit
@@ -275,7 +276,7 @@ extension LocalPort {
 
     var peerRules: PeerRules { state.withLock { $0.extras.rules } ?? .standard }
 
-    /// Has other rules hold from now on. A port that has ended has none.
+    /// Changes the peer rules. A dead port has none.
     func changePeerRules(_ body: (PeerRules) -> PeerRules) {
         if isInherited { return }
         let sockets = state.withLock { state -> PortSockets? in
@@ -289,10 +290,10 @@ extension LocalPort {
     }
 }
 
-// @unchecked: `message` is guarded by the lock of the port in whose line the sender is; in none, one thread alone has
+// @unchecked: `message` is guarded by the lock of the port at which the sender waits; at no port, only one thread has
 // it.
-/// A sender that waits for room, with its message. Whoever makes room queues the message for it: so senders are served
-/// in the order in which they came, and nobody who comes later is quicker.
+/// A sender that waits for room, with its message. The thread that makes room queues the message for it: so senders are
+/// served in order, and a later sender cannot overtake.
 final class BlockedSender: @unchecked Sendable {
     private var message: MachMessage?
     /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
@@ -302,11 +303,11 @@ final class BlockedSender: @unchecked Sendable {
         self.waiter = waiter
     }
 
-    /// The one that a thread has waited with last: a stream whose sender is the quicker one takes no memory for its
+    /// The object of a thread's last wait: a stream whose sender is faster than its receiver allocates nothing for its
     /// waits.
     private static let spare = ObjectCache()
 
-    /// Makes one, which takes the message; nil when the sender does not wait.
+    /// Makes a sender that takes the message; nil when the sender does not wait.
     static func make(_ message: inout MachMessage?, _ patience: BlockingMode) -> BlockedSender? {
         let made: BlockedSender
         if case .thread = patience, let used = spare.take() as? BlockedSender {
@@ -319,18 +320,18 @@ final class BlockedSender: @unchecked Sendable {
         return made
     }
 
-    /// Its message, which is to be queued.
+    /// Moves out its message, to be queued.
     func removeMessage() -> MachMessage? { message.take() }
 
     /// Waits until it is woken.
     ///
-    /// - Returns: whether it was: then nobody wakes it any more.
+    /// - Returns: whether it was: then no other thread will wake it.
     func wait(until deadline: MonotonicInstant) -> Bool {
         guard case .thread(let event) = waiter else { return false }
         return event.wait(until: deadline)
     }
 
-    /// Leaves it for the next thread that has to wait. It has left its line, and nobody will wake it.
+    /// Recycles it for the next thread that waits. It waits at no port, and no thread will wake it.
     func recycle() {
         guard case .thread(let event) = waiter else { return }
         event.clear()

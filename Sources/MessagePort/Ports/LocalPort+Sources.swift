@@ -6,7 +6,7 @@ import RunLoopCore
 import Synchronization
 
 extension LocalPort {
-    /// From now on the source is rung when a message comes, and its loop watches the port's sockets.
+    /// From now on a message signals the source, and its loop watches the port's sockets.
     ///
     /// - Returns: false when the port is dead.
     func attach(_ source: RunLoopSource) throws(PortError) -> Bool {
@@ -29,12 +29,12 @@ extension LocalPort {
         return true
     }
 
-    /// The source is no longer rung.
+    /// Messages no longer signal the source.
     func detach(_ source: RunLoopSource) {
         state.withLock { $0.sources.remove(source) }
     }
 
-    /// The port's sockets, made when they are first needed: every attached source then watches them.
+    /// The port's sockets, made when they are first needed: then every attached source watches them.
     func openSockets() throws(PortError) -> PortSockets {
         try checkProcess()
         if let sockets = state.withLock({ $0.extras.sockets }) { return sockets }
@@ -43,10 +43,10 @@ extension LocalPort {
         return sockets
     }
 
-    /// Held while a port's sockets are made, so that nobody uses sockets that are given up again.
+    /// Locked while a port's sockets are made, so that no thread uses sockets that are discarded again.
     private static let opening = Mutex(())
 
-    /// Makes the sockets and has every attached source, and the doorbell, watch them before anybody else sees them.
+    /// Makes the sockets, and has every attached source and the doorbell watch them before other threads see them.
     private func makeSockets() throws(PortError) -> PortSockets {
         if let sockets = state.withLock({ $0.extras.sockets }) { return sockets }
         let made = try PortSockets()
@@ -94,7 +94,7 @@ extension LocalPort {
         }
     }
 
-    /// Gives the port an address, if it has none: a listening socket that nobody can guess.
+    /// Gives the port an address, if it has none: a listening socket with an unguessable path.
     package func address() throws(PortError) -> PortAddress {
         try checkProcess()
         if let address = state.withLock({ $0.liveAddress }) { return address }
@@ -102,7 +102,7 @@ extension LocalPort {
         return try address(in: .user())
     }
 
-    /// Gives the port an address in a directory of the caller's choice; one that it has already stays.
+    /// Gives the port an address in the given directory; an existing one stays.
     package func address(in directory: PortDirectory) throws(PortError) -> PortAddress {
         try checkProcess()
         if let address = state.withLock({ $0.liveAddress }) { return address }
@@ -112,16 +112,16 @@ extension LocalPort {
         return address
     }
 
-    /// Whether the path of the port's address leads to its socket: nobody has removed or replaced that. A path that a
-    /// supervisor has made may lead to a new socket of that.
+    /// Whether the path of the port's address leads to its socket: it was not removed or replaced. A path that a
+    /// supervisor made may lead to the supervisor's new socket.
     package func isReachable(at address: PortAddress) throws(SystemError) -> Bool {
         let made = state.withLock { $0.extras.sockets }?.state.withLock { $0.listener?.made }
         guard let there = try sysStatus(atPath: address.path) else { return false }
         return made?.isSameFile(as: there) ?? true
     }
 
-    /// Gives the port another address in place of one whose path has gone. Rights in which the old one is on its way are
-    /// rights to this port all the same, where they come back to this process.
+    /// Replaces an address whose path is gone. Rights in transit under the old one are still rights to this port when
+    /// they come back to this process.
     package func renewAddress(_ old: PortAddress, in directory: PortDirectory) throws(PortError) -> PortAddress {
         let sockets = try openSockets()
         let listener = try directory.endpoints().makeListener(backlog: PortSockets.backlog)
@@ -131,9 +131,9 @@ extension LocalPort {
         return address
     }
 
-    /// Gives the port an address that it inherited, with the socket behind it.
+    /// Gives the port an inherited address, with its socket.
     ///
-    /// - Returns: nil when the port has an address already; the socket is closed then.
+    /// - Returns: nil when the port already has an address; then the socket is closed.
     package func listen(on listener: consuming Listener) throws(PortError) -> PortAddress? {
         try checkProcess()
         if state.withLock({ $0.liveAddress }) != nil { return nil }
@@ -146,7 +146,7 @@ extension LocalPort {
     }
 
     private func publish(_ address: PortAddress, of sockets: PortSockets) throws(PortError) {
-        // Whoever sees the address finds the port under it.
+        // A process that sees the address finds the port under it.
         RightsTable.shared.publish(self, at: address)
         let isDead = state.withLock { state in
             if state.mailbox.isDead { return true }
@@ -170,7 +170,7 @@ extension LocalPort {
 // MARK: - Listening
 
 extension LocalPort {
-    /// The source that is all that listens to the port, if there is one.
+    /// The source that alone receives from the port, if there is one.
     var onlySource: RunLoopSource? {
         if readsAhead || receivesElsewhere.load(ordering: .sequentiallyConsistent) { return nil }
         return state.withLock { state in
@@ -181,20 +181,20 @@ extension LocalPort {
 
     package var isReceivedElsewhere: Bool { receivesElsewhere.load(ordering: .relaxed) }
 
-    /// Somebody else listens to the port from now on.
+    /// Another receiver will begin.
     func otherListenerWillBegin() {
         if isInherited { return }
         sockets?.endPollingWhileHandling()
     }
 
-    /// Somebody receives other than by the port's sources from now on.
+    /// Messages will be received other than by the port's sources.
     func willReceiveElsewhere() {
         if receivesElsewhere.load(ordering: .relaxed) { return }
         receivesElsewhere.store(true, ordering: .sequentiallyConsistent)
         otherListenerWillBegin()
     }
 
-    /// Calls `body` with each place where a loop that spins looks for messages of other processes.
+    /// Calls `body` with each place where a spinning loop polls for messages of other processes.
     func visitPollables(_ body: (any BusyPollable) -> Void) {
         if isInherited { return }
         for ring in sockets?.state.withLock({ $0.busyRings }) ?? [] { body(ring) }
@@ -203,19 +203,19 @@ extension LocalPort {
 
 // MARK: - Watching
 
-// Others may look at the messages of a port whose owner agrees. What they are shown is offered to the kernel once, when
-// the message is taken: where there is no room it is left out, so a slow watcher keeps nobody waiting.
+// Other processes may watch the messages of a port whose owner allows it. Each message is offered to the kernel once,
+// when it is dequeued: where there is no room it is left out, so a slow watcher delays no sender.
 
-/// A connection over which somebody watches a port's messages.
+/// A connection over which a process watches a port's messages.
 struct PortWatcher: Sendable {
     let number: UInt64
     let connection: WeakReference<SocketConnection>
-    /// How many bytes of each message are shown.
+    /// How many bytes of each message it gets.
     let byteLimit: Int
 }
 
 extension LocalPort {
-    /// Most watchers of a port.
+    /// The most watchers of a port.
     package static let watcherLimit = 16
 
     /// Adds a watcher.
@@ -236,8 +236,8 @@ extension LocalPort {
         }
     }
 
-    /// Forgets watchers that have gone, and a connection that watches already. Connections are looked at, and let go,
-    /// without the lock.
+    /// Removes watchers that have gone, and `connection` if it watches already. Reads and releases connections without
+    /// the lock.
     private func forgetWatchers(besides connection: SocketConnection? = nil) {
         let watchers = state.withLock { $0.extras.watchers }
         let ended = watchers.filter { watcher in
@@ -248,7 +248,7 @@ extension LocalPort {
         if !numbers.isEmpty { state.withLock { $0.extras.watchers.removeAll { numbers.contains($0.number) } } }
     }
 
-    /// Shows a message that was taken to those who watch.
+    /// Sends a copy of a dequeued message to the watchers.
     func show(_ message: MachMessage) {
         let (watchers, number) = state.withLock { state in
             state.extras.watchedCount += 1
@@ -270,7 +270,7 @@ extension LocalPort {
 // MARK: - Statistics
 
 extension LocalPort {
-    /// What the port has counted; of a parent's port nothing.
+    /// What the port has counted; nothing in a forked child.
     var statistics: PortStatistics {
         var statistics = PortStatistics()
         if isInherited { return statistics }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// How tasks receive. Each message that is queued wakes the task that has waited longest; it looks into the queue as everybody
-// does. A message leaves the queue only for a task that is running and asks for it. A task that was woken and has no use for
-// it, because it was cancelled, wakes the next.
+// How tasks receive. Each message that is queued wakes the longest-waiting task, which polls the queue as every
+// receiver does. A message leaves the queue only for a task that is running and asks for it. A woken task that does not
+// take the message, because it was cancelled, wakes the next.
 
 import PortSystem
 import RunLoopCore
@@ -17,9 +17,9 @@ extension LocalPort.State {
 }
 
 extension LocalPort {
-    /// Takes the oldest message, suspending the task until there is one.
+    /// Dequeues the oldest message; suspends the task until there is one.
     ///
-    /// - Returns: the message; nil when the port is dead or the task was cancelled: nothing was taken then.
+    /// - Returns: the message; nil when the port is dead or the task was cancelled: then nothing was dequeued.
     nonisolated(nonsending) func receiveForTask() async throws(PortError) -> MachMessage? {
         try checkProcess()
         willReceiveElsewhere()
@@ -46,12 +46,12 @@ extension LocalPort {
         return nil
     }
 
-    /// Wakes the next task if a message waits: called by one that will not look itself.
+    /// Wakes the next task if a message waits: called by a task that will not poll itself.
     private func wakeNextTask() {
         state.withLock { $0.nextTask() }?.wake()
     }
 
-    /// - Returns: whether there is no message now, and the task waits; nil when the port is dead.
+    /// - Returns: whether no message waits now, and the task waits; nil when the port is dead.
     private func enqueue(_ task: WaitingTask) -> Bool? {
         state.withLock { state in
             if state.mailbox.isDead { return nil }
@@ -67,7 +67,7 @@ extension LocalPort {
 
     var hasWaitingTask: Bool { state.withLock { !$0.extras.waitingTasks.isEmpty } }
 
-    /// Has the shared thread receive from the port's sockets, if it has any.
+    /// Has the I/O thread receive from the port's sockets, if it has any.
     private func watchSockets() throws(PortError) {
         guard let sockets else { return }
         let watch = try taskWatch()
@@ -78,7 +78,7 @@ extension LocalPort {
         }
     }
 
-    /// What receives from the sockets for tasks, made when there is none.
+    /// What receives from the sockets for tasks; makes it when there is none.
     func taskWatch() throws(PortError) -> TaskSocketWatch {
         if let watch = state.withLock({ $0.extras.taskWatch }) { return watch }
         let loop = try IOThread.loop()
@@ -93,13 +93,13 @@ extension LocalPort {
         return winner ?? made
     }
 
-    /// The port has got sockets: tasks that wait already listen to them from now on.
+    /// Has tasks that wait already receive from the port's new sockets.
     func watchForWaitingTasks() {
         guard hasWaitingTask else { return }
         do throws(PortError) {
             try watchSockets()
         } catch {
-            // They look again, and meet the error themselves.
+            // They poll again, and throw the error themselves.
             let tasks = state.withLock { state in
                 defer { state.extras.waitingTasks = [] }
                 return state.extras.waitingTasks
@@ -109,11 +109,11 @@ extension LocalPort {
     }
 }
 
-/// Moves what arrives in a port's sockets into its queue, on the shared thread, while tasks wait for messages. When none
-/// waits the sockets are not watched: what arrives stays there, and its senders wait for room.
+/// Moves what arrives in a port's sockets into its queue, on the I/O thread, while tasks wait for messages. Otherwise
+/// the sockets are not watched: what arrives stays there, and its senders wait for room.
 final class TaskSocketWatch: Sendable {
     let source: RunLoopSource  // guards itself
-    /// Whether the source watches the sockets. Held while that changes, so that the changes keep their order.
+    /// Whether the source watches the sockets. Locked while that changes, so that the changes keep their order.
     let isWatching: Mutex<Bool>
 
     init(_ localPort: LocalPort) {

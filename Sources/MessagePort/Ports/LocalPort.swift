@@ -5,16 +5,17 @@ import PortSystem
 package import RunLoopCore
 import Synchronization
 
-// What a port is made of: its queue, the run-loop sources that wake when a message comes, the sockets through which other
-// processes reach it, and who wants to hear of its end. The receive right (`MachPort`) and the send rights of this process
-// share it; when the receive right goes, the core stays as a dead name until the last send right goes.
+// A port: its queue, the run-loop sources that a message signals, the sockets through which other processes reach it,
+// and the watchers of its end. The receive right (`MachPort`) and the send rights of this process share it; without a
+// receive right it remains as a dead name until the last send right is released.
 //
-// It is also the in-memory transport: sending is a queue operation under one lock, and rings the sources only when the
-// queue was empty. A ring is a system call only when the receiver's loop sleeps.
+// It is also the in-memory transport: a send is a queue operation under one lock, and signals the sources only when the
+// queue was empty. A signal costs a system call only when the receiver's loop sleeps.
 package final class LocalPort: PortEndpoint, MessageSink {
     struct State: ~Copyable {
         private var storedMailbox: MailboxState
-        /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
+        /// Every change updates the doorbell, which is readable while messages wait, and permanently once the port is
+        /// dead.
         var mailbox: MailboxState {
             @inline(__always) _read { yield storedMailbox }
             @inline(__always) _modify {
@@ -22,17 +23,18 @@ package final class LocalPort: PortEndpoint, MessageSink {
                 yield &storedMailbox
             }
         }
-        /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
+        /// Signalled when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources = SourceList()
         var ownership = HandlerOwnership()
-        /// The handlers under way: the numbers of their sources, and on which loops they run.
+        /// The handlers under way: the generations of their sources, and their loops.
         var handlers = HandlersUnderWay.none
         private var rareExtras = Rare<Extras>()
         var senders = SenderTally()
-        /// A handler's thread looks at one socket, calls nobody, and then takes what has come: the sources need no ring.
+        /// A handler's thread reads one socket, makes no callouts, and then dequeues what has come: sources need no
+        /// signal.
         var isReceivedExclusively = false
 
-        /// Whether it may have any of the extras; told without a look at them.
+        /// Whether it may have extras; does not read them.
         var hasExtras: Bool { !rareExtras.isBlank }
 
         var extras: Extras {
@@ -47,51 +49,52 @@ package final class LocalPort: PortEndpoint, MessageSink {
         }
     }
 
-    /// What only some ports have.
+    /// State that only some ports have.
     struct Extras: Blankable, ~Copyable {
         static let blank = RareBox<Extras>()
         var doorbell: PortDoorbell?
-        /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
+        /// Tasks that wait for a message, the longest-waiting first; and what receives from the sockets for them.
         var waitingTasks: [WaitingTask] = []
         var taskWatch: TaskSocketWatch?
         var sockets: PortSockets?
-        /// Which processes the port talks to; nil for the standard.
+        /// Which processes the port talks to; nil for the standard rules.
         var rules: PeerRules?
-        /// Stays when the port has ended: rights that were on their way are equal then to those that are here.
+        /// Stays when the port has ended, so that rights in transit equal those of this process.
         var address: PortAddress?
-        /// Those whose paths have gone.
+        /// Addresses whose paths are gone.
         var oldAddresses: [PortAddress] = []
-        /// All under which the port is known.
+        /// All addresses under which the port is known.
         var addresses: [PortAddress] { oldAddresses + (address.map { [$0] } ?? []) }
-        /// How many messages were taken, or claimed, since the sockets were looked at.
+        /// How many messages were dequeued or leased since the sockets were last polled.
         var dequeuesSincePoll = 0
-        /// Messages in the sockets have found no room since the sockets were looked at.
+        /// Whether messages in the sockets found no room since the sockets were last polled.
         var socketsWait = false
-        /// Whether the place that becomes free next is for a message in the sockets.
+        /// Whether the next free slot is for a message in the sockets.
         var isNextSlotForSockets = false
-        /// The object that has the port: it is kept alive in place of the port, and found by the port's name.
+        /// The object that owns the port: it is kept alive instead of the port, and is what a lookup of the name
+        /// returns.
         var owner: WeakOwner?
-        /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
+        /// Notices of the port's end; each drops its handler when its loop ends.
         var deathNotices: [LoopNotification<Void>] = []
-        /// Who wants to know when it has no senders any more.
+        /// No-senders notices.
         var senderNotices: [LoopNotification<Void>] = []
-        /// What else ends with the port, for example its names.
+        /// What else ends with the port, such as its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
-        /// Whether others may watch the messages, and who does.
+        /// Whether other processes may watch the messages, and the watchers.
         var allowsWatching = false
         var watchers: [PortWatcher] = []
         var lastWatcher: UInt64 = 0
-        /// How many messages were taken while somebody watched.
+        /// How many messages were dequeued while the port was watched.
         var watchedCount: UInt64 = 0
     }
 
-    /// Takes a message that can be answered before it is queued, or says that it is for the queue; what cannot be
-    /// answered, as most messages of a stream, is for the queue unasked. Called on the sending or receiving thread, which
-    /// may hold the lock of a connection's assembly.
+    /// Handles a message that can be answered before it is queued, or returns false: then it is queued. A message that
+    /// cannot be answered, as most of a stream, is queued without a call. Called on the sending or receiving thread,
+    /// which may hold the lock of a connection's assembly.
     typealias Interceptor = @Sendable (MachMessage) -> Bool
 
-    /// Where an interceptor lies: few ports have one, so it takes a pointer's room in the others.
+    /// Holds an interceptor: few ports have one, so the others pay one pointer.
     final class Interception: Sendable {
         let intercepts: Interceptor  // immutable
 
@@ -101,14 +104,14 @@ package final class LocalPort: PortEndpoint, MessageSink {
     }
 
     let state: Mutex<State>
-    /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
+    /// Whether messages were received other than by the port's sources: which threads serve the port is then unknown.
     let receivesElsewhere = Atomic<Bool>(false)
-    /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
+    /// Whether the queue policy chooses among all that has arrived, so that the sockets are read before the queue.
     let readsAhead: Bool  // immutable; here it takes no room
-    /// How often the receive right has been given another handler.
+    /// How many times the receive right's handler was replaced.
     let receiverChanges = Atomic<UInt32>(0)  // here it takes no room
     private let forkCount = sysForkCount()  // immutable
-    /// Tells the ports of this process apart in descriptions and errors.
+    /// Identifies the port within this process in descriptions and errors.
     let number = LocalPort.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
     private static let lastNumber = Atomic<UInt64>(0)
     let interception: Interception?  // immutable
@@ -122,7 +125,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     deinit {
         if isInherited { return }
         let (addresses, sockets) = state.withLock { ($0.extras.addresses, $0.extras.sockets) }
-        // A port has ended before it goes; if one had not, its sockets would stay for ever.
+        // A port dies before it is released; otherwise its sockets would stay open for the life of the process.
         sockets?.accounts.serve(nil)
         for address in addresses { RightsTable.shared.prune(address) }
     }
@@ -133,14 +136,15 @@ package final class LocalPort: PortEndpoint, MessageSink {
         isInherited || state.withLock { $0.mailbox.isDead }
     }
 
-    /// Whether this is a forked child's copy of its parent's port. Its locks may be held by threads that are not there.
+    /// Whether this is a forked child's copy of its parent's port, whose locks may be held by threads that do not exist
+    /// here.
     package var isInherited: Bool { sysForkCount() != forkCount }
 
     package func checkProcess() throws(PortError) {
         if isInherited { throw PortError(.forkedProcess).at(label) }
     }
 
-    /// Whether the thread that sends a message may also be the one that serves it.
+    /// Whether the thread that sends a message may also serve it.
     var mayServeSenders: Bool { interception != nil }
 
     var sockets: PortSockets? { state.withLock { $0.extras.sockets } }
@@ -152,15 +156,15 @@ package final class LocalPort: PortEndpoint, MessageSink {
         state.withLock { !$0.mailbox.queue.isEmpty }
     }
 
-    /// So many messages may be taken before the sockets are looked at again.
+    /// After this many dequeued messages the sockets are polled again.
     private static let dequeuesBetweenPolls = 32
 
-    /// So many times the sockets are looked at for one message: what is read there may be none.
+    /// How many times the sockets are polled for one message: what is read may be no message.
     private static let pollsForOne = 4
 
-    /// Takes the oldest message of the queue; looks at the sockets when the queue is empty, and now and then when it is not.
+    /// Dequeues the oldest message; polls the sockets when the queue is empty, and occasionally when it is not.
     ///
-    /// When it gives none, the doorbell is not readable any more, or rings again for what is left.
+    /// When it returns nil, the doorbell is no longer readable, or is signalled again for what is left.
     func receive() -> MachMessage? {
         var budget = receiveBudget
         if readsAhead { receiveAllFromSockets(&budget) }
@@ -174,7 +178,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         return nil
     }
 
-    /// Takes the oldest message of the queue.
+    /// Dequeues the oldest message.
     func dequeueMessage() -> MachMessage? {
         var action: DequeueAction?
         var message = state.withLock { $0.dequeue(for: nil, pollingAfter: Self.dequeuesBetweenPolls, &action) }
@@ -182,8 +186,8 @@ package final class LocalPort: PortEndpoint, MessageSink {
         return message
     }
 
-    /// Takes the oldest message for a handler, of which the source's number and the loop are noted, and perhaps a claim to
-    /// the next ones.
+    /// Dequeues the oldest message for a handler, records the handler as under way, and leases a batch of the next
+    /// messages if possible.
     func dequeueMessage(for handler: HandlersUnderWay.Handler, _ batch: inout MessageBatch?) -> MachMessage? {
         var (action, missed) = (DequeueAction?.none, SourceList?.none)
         var message = state.withLock { state in
@@ -197,7 +201,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         return message
     }
 
-    /// Does what is to be done because a message was taken. It is changed where it lies: a copy costs as much as the rest.
+    /// Does what the dequeue requires. The message is changed in place: a copy costs as much as the rest.
     private func settle(_ message: inout MachMessage?, _ action: DequeueAction?) {
         if let action, action.isWatched, let message { show(message) }
         message?.noteDequeued()
@@ -214,7 +218,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         }
     }
 
-    /// Changes the queue so that waiting senders may get in, and tells whoever has to know.
+    /// Changes the queue so that waiting senders may be admitted, and wakes and notifies all that this concerns.
     func change(_ body: (inout MailboxState) -> (senders: [BlockedSender], wasEmpty: Bool)) {
         let (senders, sources, task, notices) = state.withLock { state in
             let (senders, wasEmpty) = body(&state.mailbox)
@@ -236,12 +240,12 @@ package final class LocalPort: PortEndpoint, MessageSink {
         return receiveFromSockets(&budget)
     }
 
-    /// Moves what waits in the sockets into the queue, as far as there is room.
+    /// Moves messages from the sockets into the queue, as far as there is room.
     ///
     /// - Parameters:
     ///   - budget: how many packets may still be read.
-    ///   - generation: the number of the source whose handler takes what comes, at once: one message will do.
-    /// - Returns: of how many sockets something was to be read.
+    ///   - generation: the generation of the source whose handler takes a message at once: one is enough.
+    /// - Returns: how many sockets had something to read.
     func receiveFromSockets(_ budget: inout ReceiveBudget, forGeneration generation: UInt64? = nil) -> Int {
         let sockets = state.withLock { state -> PortSockets? in
             guard let sockets = state.extras.sockets else { return nil }
@@ -252,27 +256,27 @@ package final class LocalPort: PortEndpoint, MessageSink {
         return sockets?.receive(into: self, &budget, forGeneration: readsAhead ? nil : generation) ?? 0
     }
 
-    /// So many times the sockets are looked at to read all that has arrived: senders may be as quick as we are.
+    /// How many times the sockets are polled to read all that has arrived: senders may be as fast as the receiver.
     private static let pollsForAll = 4
 
-    /// Moves all that waits in the sockets into the queue, whose policy drops what it has no room for.
+    /// Moves all messages from the sockets into the queue, whose policy drops those that do not fit.
     func receiveAllFromSockets(_ budget: inout ReceiveBudget) {
         for _ in 0..<Self.pollsForAll where budget.isSpent || receiveFromSockets(&budget) == 0 { return }
     }
 
-    /// Whether a message may be read from the sockets now. If not, the next places that become free are shared between
-    /// sockets and senders of this process, by turns.
+    /// Whether a message may be read from the sockets now. If not, the next free slots alternate between sockets and
+    /// senders of this process.
     func hasRoomForSockets() -> Bool {
         state.withLock { state in
             if state.mailbox.room > 0 { return true }
-            // What is claimed would be taken without a look at the sockets.
+            // Leased messages would be taken without a poll of the sockets.
             state.mailbox.revokeLease()
             state.extras.socketsWait = true
             return false
         }
     }
 
-    /// Whether messages in the sockets wait for room: there is no use in looking at the sockets until there is some.
+    /// Whether messages in the sockets wait for room: polling the sockets is useless until there is some.
     var socketsAreHeldUp: Bool { state.withLock { $0.extras.socketsWait && $0.mailbox.room == 0 } }
 
     // MARK: Replies to requests made here come back in memory.
@@ -290,7 +294,7 @@ extension LocalPort {
         let notice = LoopNotification<Void>(on: watcher.loop, in: watcher.mode) { _ in watcher.handler() }
         let isDead = state.withLock { state in
             if state.mailbox.isDead { return true }
-            // Those whose loops have ended are forgotten before the list grows.
+            // Notices of ended loops are removed before the list grows.
             let isFull = state.extras.deathNotices.count == state.extras.deathNotices.capacity
             if isFull { state.extras.deathNotices.removeAll { $0.isOver } }
             state.extras.deathNotices.append(notice)
@@ -305,7 +309,7 @@ extension LocalPort {
         if let possibility = state.withLock({ $0.mailbox.awaitRoom(notice) }) { notice.notify(possibility) }
     }
 
-    /// Has something end with the port, before `die` returns. Not for callouts to a user's code.
+    /// Registers `ending` to be called when the port dies, before `die` returns. Not for callouts to a user's code.
     ///
     /// - Returns: a number for `cancelEnding`; nil when the port is dead and `ending` was called.
     package func whenDead(_ ending: @escaping @Sendable () -> Void) -> Int? {
@@ -319,13 +323,13 @@ extension LocalPort {
         return number
     }
 
-    /// What `whenDead` was given does not end with the port any more.
+    /// Withdraws what `whenDead` registered.
     package func cancelEnding(_ number: Int) {
         let ending = state.withLock { $0.extras.endings.removeValue(forKey: number) }
         withExtendedLifetime(ending) {}
     }
 
-    /// What is left of a port that has ended.
+    /// What is left of a dead port.
     private struct Remains {
         var sources: SourceList
         var extras: Rare<Extras>
@@ -334,10 +338,10 @@ extension LocalPort {
         var roomNotices: [LoopNotification<SendPossibility>]
     }
 
-    /// Ends the port: its names are freed, sockets close, senders and receivers wake, queued messages bounce, watchers are
-    /// told.
+    /// Ends the port: frees its names, closes its sockets, wakes senders and receivers, bounces queued messages,
+    /// notifies watchers.
     ///
-    /// - Returns: false when it had ended before.
+    /// - Returns: false when it was already dead.
     func die() -> Bool {
         if isInherited { return false }
         let remains = state.withLock { state -> Remains? in
@@ -347,7 +351,7 @@ extension LocalPort {
                 sources: state.sources, extras: state.removeExtras(), bounced: bounced, waitingSenders: waitingSenders,
                 roomNotices: roomNotices)
             state.sources = SourceList()
-            // The address stays: rights that were on their way are equal then to those that are here.
+            // The address stays, so that rights in transit equal those of this process.
             if let doorbell = remains.extras.value.doorbell { state.extras.doorbell = doorbell }
             if let address = remains.extras.value.address {
                 (state.extras.address, state.extras.oldAddresses) = (address, remains.extras.value.oldAddresses)
@@ -361,7 +365,7 @@ extension LocalPort {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()
         }
-        // Its names are free before a client can notice the end: who hears of it may take them.
+        // The names are free before a client can notice the end: a watcher may register them at once.
         for ending in extras.value.endings.values { ending() }
         extras.value.sockets?.close()
         extras.value.taskWatch?.source.invalidate()
@@ -377,16 +381,17 @@ extension LocalPort {
 
 // MARK: - Forked
 
-// After fork(2) the child has a copy of each port, but not the threads that may have held its locks, and it shares the open
-// sockets with its parent. So it uses none of them: every call that can fail says `forkedProcess`, the others do nothing, and
-// before either a lock is taken. A counter that the C library raises in each new child tells; it costs no system call.
+// After fork(2) the child has a copy of each port, but not the threads that may have held its locks, and it shares the
+// open sockets with its parent. So it uses none of them: every call that can fail throws `forkedProcess`, the others do
+// nothing, all before they lock. A counter that the C library increments in each new child detects this, without a
+// system call.
 extension LocalPort {
-    /// Looks at the queue.
+    /// Calls `body` with the queue; in a forked child returns `value`.
     func withMailbox<Result: Sendable>(or value: Result, _ body: (inout MailboxState) -> Result) -> Result {
         isInherited ? value : state.withLock { body(&$0.mailbox) }
     }
 
-    /// Keeps what is the parent's from being closed and removed.
+    /// Keeps what the parent owns from being closed and removed.
     func outliveProcess() {
         // SAFETY: nothing is done with the reference: this object is never released.
         _ = unsafe Unmanaged.passRetained(self)
@@ -395,20 +400,21 @@ extension LocalPort {
 
 // MARK: - Owner
 
-/// An object that is not kept alive.
+/// A weak reference to the owner.
 struct WeakOwner: Sendable {
     weak let object: (any AnyObject & Sendable)?
 }
 
 extension LocalPort {
-    /// The object that has the port, as long as it is there.
+    /// The object that owns the port, while it exists.
     package var owner: (any AnyObject & Sendable)? {
         if isInherited { return nil }
-        // Leaves the lock with the result: its end may take the lock.
+        // Returned out of the lock: its release may lock again.
         return state.withLock { $0.extras.owner?.object }
     }
 
-    /// Says which object has the port: whatever keeps the port alive keeps that object instead. It holds the port.
+    /// Sets the object that owns the port: what keeps the port alive keeps that object alive instead. It retains the
+    /// port.
     package func setOwner(_ owner: any AnyObject & Sendable) {
         state.withLock { $0.extras.owner = WeakOwner(object: owner) }
     }
@@ -417,7 +423,8 @@ extension LocalPort {
 extension RightsTable {
     /// The live port of this process that has an address.
     package func ownPort(at address: PortAddress) -> LocalPort? {
-        // Cast without the table's lock: what else is there may go with this, its last reference, and take the lock.
+        // Cast without the table's lock: this may be the last reference to another object, whose release takes the
+        // lock.
         let localPort = destination(at: address) as? LocalPort
         return localPort?.isDead == false ? localPort : nil
     }

@@ -3,40 +3,40 @@
 
 import PortSystem
 
-/// A port's bounded queue, and the senders that wait for room in it: decides, does nothing else. It cannot be copied: what
-/// looks at a part of it is never a copy of the whole.
+/// A port's bounded queue, and the senders that wait for room in it: decides, does nothing else. It is not copyable, so
+/// that reading a part never copies the whole.
 struct MailboxState: ~Copyable {
-    /// What became of a message that was to be queued.
+    /// The outcome of queueing a message.
     enum Admission {
         /// It is queued; `wasEmpty` says whether a receiver may be asleep.
         case accepted(wasEmpty: Bool)
-        /// The queue is full; the message will be queued in its turn, and the waiter woken then.
+        /// The queue is full; the message will be queued in order, and the waiter woken then.
         case wait(BlockedSender)
         /// The queue is full, and the sender does not want to wait.
         case full
-        /// The port is gone.
+        /// The port is dead.
         case dead
     }
 
-    /// What a port has whose queue was full.
+    /// State that only a port whose queue has been full has.
     private struct Crowd: Blankable, ~Copyable {
         static let blank = RareBox<Crowd>()
         var senders: [BlockedSender] = []
         var roomNotices: [LoopNotification<SendPossibility>] = []
-        /// How many free places are kept for messages that wait in sockets.
+        /// How many free slots are reserved for messages that wait in sockets.
         var slotsReservedForSockets = 0
-        /// What the policy has dropped and nobody has bounced yet, and how many messages were dropped in all.
+        /// Messages that the policy dropped and that are not bounced yet, and how many were dropped in total.
         var dropped: [MachMessage] = []
         var droppedCount = 0
-        /// Whether nobody waits for room.
+        /// Whether no sender, notice or socket waits for room.
         var isUncontended: Bool { senders.isEmpty && roomNotices.isEmpty && slotsReservedForSockets == 0 }
     }
 
     private(set) var queue = MessageQueue()
-    // These two lie in what the queue leaves of a word.
+    // These two fill the rest of a word that the queue leaves.
     private var storedLimit: UInt16
     private var storedHighWater: UInt32 = 0
-    /// How many messages have come into the queue, and how many bytes they had.
+    /// How many messages were queued, and how many bytes they had.
     private(set) var messageCount = 0
     private(set) var byteCount = 0
     private var rareCrowd = Rare<Crowd>()
@@ -46,8 +46,8 @@ struct MailboxState: ~Copyable {
     }
     let policy: QueuePolicy
     private(set) var isDead = false
-    // These two lie in what the two before leave of a word.
-    /// How many places are kept for messages that are being taken out of rings.
+    // These two fill the rest of a word that the two before leave.
+    /// How many slots are reserved for messages that are being copied out of rings.
     private var reservedSlots: UInt16 = 0
     /// How many messages in the queue came through send-once rights.
     private var replyCount: Int32 = 0
@@ -59,10 +59,10 @@ struct MailboxState: ~Copyable {
 
     var limit: Int { Int(storedLimit) }
 
-    /// The most messages that waited at once since this was last reset.
+    /// The most messages that waited at once since the last reset.
     var highWater: Int { Int(storedHighWater) }
 
-    /// Whether its queue may have been full; told without a look at the rest.
+    /// Whether the queue may have been full; does not read the crowd.
     var mayBeCrowded: Bool { !rareCrowd.isBlank }
 
     /// How many senders wait for room.
@@ -71,21 +71,21 @@ struct MailboxState: ~Copyable {
     /// How many messages were dropped: by the policy, or because they were too large for the port.
     var droppedCount: Int { crowd.droppedCount }
 
-    /// How many messages that wait in sockets may be queued now; zero when the port is gone.
+    /// How many messages that wait in sockets may be queued now; zero when the port is dead.
     var room: Int {
         if isDead { return 0 }
         return policy == .refuse ? max(0, openLimit - queue.count) : limit
     }
 
-    /// Whether that is more than zero: mostly told without a look at what another thread takes.
+    /// Whether `room` is more than zero; mostly answered without reading a word that another thread writes.
     var hasRoomForSockets: Bool {
         mutating get { !isDead && (policy != .refuse || queue.isShorter(than: openLimit)) }
     }
 
-    /// What the limit leaves to those for whom nothing is reserved; a limit that has been lowered perhaps less than nothing.
+    /// The limit less the reserved slots; after the limit was lowered perhaps negative.
     private var openLimit: Int { limit - Int(reservedSlots) }
 
-    /// Whether a sender of this process that comes now finds room.
+    /// Whether a new sender of this process finds room.
     var hasRoom: Bool {
         mutating get {
             if policy != .refuse { return true }
@@ -94,19 +94,21 @@ struct MailboxState: ~Copyable {
         }
     }
 
-    /// Queues a message; `patience` says how its sender waits for room. What the policy drops for it is in `removeDropped`.
+    /// Queues a message; `patience` says how its sender waits for room. Messages that the policy drops for it are in
+    /// `removeDropped`.
     ///
-    /// What came through a send-once right (`MachMessage.cameByReplyRight`) is not for the policy: it drops nothing, and is
-    /// not dropped. With `exceedingLimit` the message needs no room: a reply, or one for which the sockets have found it.
+    /// The policy ignores what came through a send-once right (`MachMessage.cameByReplyRight`): such a message drops
+    /// nothing and is not dropped. With `exceedingLimit` the message needs no room: it is a reply, or the sockets have
+    /// found room for it.
     ///
-    /// The message is taken when it is queued, or its sender is put in line. It is moved: to copy it counts references.
+    /// The message is moved out of `offered` when it is queued or its sender waits: a copy would count references.
     mutating func admit(
         _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: BlockingMode = .never
     ) -> Admission {
         if isDead { return .dead }
         var isAdmitted = exceedingLimit || hasRoom
         if !isAdmitted, patience.mayWait {
-            // Who is to wait must know that somebody will make room: what is claimed is taken without a word.
+            // A sender that waits needs to be woken when there is room: leased messages are taken without a wake-up.
             queue.revokeLease()
             isAdmitted = hasRoom
         }
@@ -132,7 +134,7 @@ struct MailboxState: ~Copyable {
 
     private mutating func noteHighWater() {
         if queue.isShorter(than: highWater + 1) { return }
-        // A handler may have taken some of them meanwhile.
+        // A handler may have taken some of them since.
         storedHighWater = UInt32(clamping: max(highWater, queue.count))
     }
 
@@ -149,7 +151,7 @@ struct MailboxState: ~Copyable {
         }
     }
 
-    /// Keeps places for messages that are about to be taken out of a ring, until `fillReserved`.
+    /// Reserves slots for messages that are about to be copied out of a ring, until `fillReserved`.
     ///
     /// - Returns: how many: none when there is no room, or the port is dead.
     mutating func reserveRoom(atMost most: Int) -> Int {
@@ -158,12 +160,12 @@ struct MailboxState: ~Copyable {
         return slots
     }
 
-    /// Queues messages in the places that were reserved for them, unless the port is dead. None of them is a reply.
+    /// Queues messages in their reserved slots, unless the port is dead. None of them is a reply.
     ///
     /// - Parameters:
-    ///   - messages: the messages; afterwards there are none.
+    ///   - messages: the messages; empty afterwards.
     ///   - bytes: how many bytes they have.
-    /// - Returns: whether the queue was empty; nil when the port is dead, and the messages stay where they are.
+    /// - Returns: whether the queue was empty; nil when the port is dead, and `messages` is unchanged.
     mutating func fillReserved(by messages: inout MessageBuffer, byteCount bytes: Int) -> Bool? {
         let count = messages.count
         reservedSlots -= UInt16(count)
@@ -176,11 +178,11 @@ struct MailboxState: ~Copyable {
         return wasEmpty
     }
 
-    /// Takes the oldest message, and queues that of the sender that has waited longest for room.
+    /// Dequeues the oldest message, and queues that of the longest-waiting sender.
     ///
     /// - Parameters:
-    ///   - reservingSlot: the place that becomes free is kept, for a message that waits in a socket, until
-    ///   `endSlotReservation`.
+    ///   - reservingSlot: whether the freed slot is reserved for a message that waits in a socket, until
+    ///     `endSlotReservation`.
     ///   - sender: the sender whose wait is over, if there is one.
     /// - Returns: the message; nil when there is none.
     mutating func dequeue(reservingSlot: Bool = false, admitting sender: inout BlockedSender?) -> MachMessage? {
@@ -194,23 +196,23 @@ struct MailboxState: ~Copyable {
         return message
     }
 
-    /// Gives the oldest messages to a handler's thread, unless somebody has to know of each message that is taken.
+    /// Leases the oldest messages to a handler's thread, unless each dequeue must be handled by itself.
     mutating func leaseBatch(atMost limit: Int = .max) -> MessageBatch? {
         guard policy == .refuse, replyCount == 0, rareCrowd.isBlank || crowd.isUncontended else { return nil }
         return queue.leaseBatch(atMost: limit)
     }
 
-    /// Takes back what a handler's thread has claimed: from now on somebody has to know of each message that is taken.
+    /// Revokes the lease of a handler's thread: from now on each dequeue must be handled by itself.
     mutating func revokeLease() {
         queue.revokeLease()
     }
 
-    /// A handler is over: what its thread has claimed and not taken is not claimed any more.
+    /// Ends the lease of a handler that has returned: what its thread has not taken is no longer leased.
     mutating func endLease() {
         queue.endLease()
     }
 
-    /// Nobody looks into the sockets any more for a message for the kept place: what is left goes to those who wait.
+    /// Ends the reservation of a slot after the sockets were polled: a slot that is left goes to waiting senders.
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
     mutating func endSlotReservation() -> (senders: [BlockedSender], wasEmpty: Bool) {
@@ -218,7 +220,7 @@ struct MailboxState: ~Copyable {
         return admitSenders()
     }
 
-    /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
+    /// Queues the message of the longest-waiting sender, if there is room. A dead port admits none.
     private mutating func admitNextSender() -> BlockedSender? {
         if isDead || rareCrowd.isBlank || crowd.senders.isEmpty
             || queue.count + crowd.slotsReservedForSockets >= openLimit
@@ -237,7 +239,7 @@ struct MailboxState: ~Copyable {
         return (senders, wasEmpty)
     }
 
-    /// Changes how many messages may wait. A lower limit drops nothing; a higher one lets waiting senders in.
+    /// Sets how many messages may wait. A lower limit drops nothing; a higher one admits waiting senders.
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
     mutating func setLimit(_ limit: Int) -> (senders: [BlockedSender], wasEmpty: Bool) {
@@ -245,34 +247,34 @@ struct MailboxState: ~Copyable {
         return admitSenders()
     }
 
-    /// From now on the most messages that wait are counted anew.
+    /// Restarts the high-water mark at the current count.
     ///
-    /// - Returns: the old count.
+    /// - Returns: the old mark.
     mutating func resetHighWater() -> Int {
         defer { storedHighWater = UInt32(clamping: queue.count) }
         return highWater
     }
 
-    /// A message was too large for the port, and nothing of it was kept.
+    /// Counts a message that was too large for the port, of which nothing was retained.
     mutating func didDropTooLarge() {
         crowd.droppedCount += 1
     }
 
-    /// The messages that the policy has dropped and nobody has bounced yet.
+    /// Removes and returns the messages that the policy dropped and that are not bounced yet.
     mutating func removeDropped() -> [MachMessage] {
         if rareCrowd.isBlank || crowd.dropped.isEmpty { return [] }
         defer { crowd.dropped = [] }
         return crowd.dropped
     }
 
-    /// Whether a sender still waits, and may still get a place.
+    /// Whether a sender still waits, and may still get a slot.
     func isWaiting(_ sender: BlockedSender) -> Bool {
         !isDead && crowd.senders.contains { $0 === sender }
     }
 
-    /// A sender does not wait any more.
+    /// Removes a sender from the waiting ones.
     ///
-    /// - Returns: whether it still did: then its message was not queued.
+    /// - Returns: whether it still waited: then its message was not queued.
     mutating func stopWaiting(_ sender: BlockedSender) -> Bool {
         guard let index = crowd.senders.firstIndex(where: { $0 === sender }) else { return false }
         crowd.senders.remove(at: index)
@@ -281,7 +283,7 @@ struct MailboxState: ~Copyable {
 
     /// Ends the port.
     ///
-    /// - Returns: the messages that nobody will receive, and the senders that wait; nil when it had ended before.
+    /// - Returns: the messages that will not be received, and the waiting senders; nil when it had ended before.
     mutating func die() -> (bounced: [MachMessage], senders: [BlockedSender])? {
         if isDead { return nil }
         isDead = true
@@ -291,9 +293,9 @@ struct MailboxState: ~Copyable {
 }
 
 extension MailboxState {
-    /// Notes who wants to know when there is room.
+    /// Registers a notice for when there is room.
     ///
-    /// - Returns: what to tell at once; nil when there is no room now.
+    /// - Returns: what to deliver at once; nil when there is no room now.
     mutating func awaitRoom(_ notice: LoopNotification<SendPossibility>) -> SendPossibility? {
         if isDead { return .deadName }
         if !hasRoom { queue.revokeLease() }
@@ -303,7 +305,7 @@ extension MailboxState {
         return nil
     }
 
-    /// The notices that are due, because there is room or the port is gone.
+    /// The notices that are due, because there is room or the port is dead.
     mutating func removeDueRoomNotices() -> [LoopNotification<SendPossibility>] {
         guard !rareCrowd.isBlank, !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
         defer { crowd.roomNotices = [] }
@@ -313,15 +315,15 @@ extension MailboxState {
 
 /// What a port does with a message for which its queue has no room.
 ///
-/// A message of another process is queued when the port's messages are received; until then it lies in the connection.
-/// So a sender of another process may find no room there, and waits or is told so, whatever the policy. The policy
-/// chooses among all that has arrived: before a message is taken, what lies in the connections is read.
+/// A message of another process is queued when the port's messages are received; until then it waits in the connection.
+/// So a sender of another process may find no room in the connection, and waits or its send fails, whatever the policy.
+/// The policy chooses among all that has arrived: the connections are drained before a message is received.
 ///
-/// What comes through a send-once right (``MachPort/makeSendOnceRight()``), a reply or the notice that none will come,
-/// is outside of it: it is always queued, drops nothing, and is never dropped, for each right brings exactly one
+/// The policy ignores what comes through a send-once right (``MachPort/makeSendOnceRight()``), a reply or the notice
+/// that none will come: it is always queued, drops nothing, and is never dropped, for each right brings exactly one
 /// message.
 public enum QueuePolicy: Hashable, Sendable {
-    /// The sender waits until there is room, or is told that the queue is full. Nothing is lost.
+    /// The sender waits until there is room, or its send fails because the queue is full. Nothing is lost.
     case refuse
     /// The oldest message in the queue makes room for the new one; a sender never waits. For logs and samples, where
     /// the latest few matter.

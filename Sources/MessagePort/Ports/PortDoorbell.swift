@@ -4,23 +4,23 @@
 import PortSystem
 import Synchronization
 
-/// A descriptor that is readable while messages wait at a port: for loops that are not this library's, such as
+/// A descriptor that is readable while messages wait at a port: for loops other than this library's, such as
 /// `epoll(7)`, `poll(2)`, a `DispatchSource`, or CoreFoundation's run loop.
 ///
-/// ``MachPort/doorbell()`` makes it. Wait for its ``descriptor`` to be readable, then take messages with
+/// ``MachPort/doorbell()`` makes it. Wait for its ``descriptor`` to be readable, then receive with
 /// ``MachPort/tryReceive()``; never read the descriptor itself.
 ///
 /// What holds under every interleaving:
-/// - While a message waits, in the queue or in a socket, it is readable.
-/// - Of a port that is used within its process, it is readable exactly then.
-/// - Of a port that other processes reach, it is also readable for what has arrived and is no message: a new
-///   connection, the end of one, a piece of a large message, news of a requester. `tryReceive` then deals with that and
-///   returns nil; once nothing is left it is not readable any more. The kernel cannot tell the one from the other
+/// - It is readable while a message waits, in the queue or in a socket.
+/// - For a port that is used within its process, it is readable exactly then.
+/// - For a port that other processes reach, it is also readable for what has arrived and is no message: a new
+///   connection, the end of one, a piece of a large message, a change of a requester's state. `tryReceive` then handles
+///   that and returns nil; once nothing is left it is no longer readable. The kernel cannot tell one from the other
 ///   before it is read.
-/// - Once the port is invalid it is readable for good, and `tryReceive` throws.
+/// - Once the port is invalid it is readable permanently, and `tryReceive` throws.
 ///
-/// - Important: A loop that is told of changes only (`EPOLLET`, CoreFoundation) takes messages until `tryReceive` gives
-///   nil. When that has left something unread, it rings again.
+/// - Important: An edge-triggered loop (`EPOLLET`, CoreFoundation) receives until `tryReceive` returns nil. When that
+///   has left something unread, the descriptor is signalled again.
 ///
 /// - Important: Thread safety: any thread.
 public final class PortDoorbell: Sendable {
@@ -41,10 +41,10 @@ public final class PortDoorbell: Sendable {
         }
     }
 
-    /// The descriptor: open as long as this object or the port is there; it stays the library's.
+    /// The descriptor: open as long as this object or the port exists; owned by the library.
     public var descriptor: Int32 { members.raw }
 
-    /// Follows a change of the port's queue. The caller holds the port's lock, so that rings keep the order of the
+    /// Follows a change of the port's queue. The caller holds the port's lock, so that signals keep the order of the
     /// changes.
     func match(_ mailbox: borrowing MailboxState) {
         let shouldSignal = mailbox.isDead || !mailbox.queue.isEmpty
@@ -53,15 +53,15 @@ public final class PortDoorbell: Sendable {
         if shouldSignal { doorbell.signal() } else { doorbell.clear() }
     }
 
-    /// Something is left in the sockets: whoever is told of changes only is told of one. Where nothing is left after
-    /// all, nobody sees it. The caller holds the port's lock.
+    /// Something is left in the sockets: gives edge-triggered loops an edge. Where nothing is left after all, none sees
+    /// it. The caller holds the port's lock.
     func signalAgain() {
         if isSignalled.load(ordering: .relaxed) { return }
         doorbell.signal()
         doorbell.clear()
     }
 
-    /// Is readable for what arrives in the port's sockets too. The caller holds the port's lock.
+    /// Becomes readable for what arrives in the port's sockets too. The caller holds the port's lock.
     ///
     /// - Returns: why that is not possible.
     func watch(_ sockets: PortSockets) -> PortError? {

@@ -5,11 +5,11 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// Where a request's reply arrives: filled once, by any thread, which then wakes the loop or the task that waits.
+/// Receives a request's reply: filled once, by any thread, which then wakes the loop or the task that waits.
 ///
 ///   waiting ──reply──▶ replied ──take──▶ over
 ///      │ ╰────failure──▶ failed ──take──▶ over
-///      ╰──giveUp, take──▶ abandoned: the callee is told, later replies are refused
+///      ╰──giveUp, take──▶ abandoned: the callee is notified, later replies are refused
 final class ReplySlot: ReplyReceiver {
     private enum Stage: Sendable {
         case waiting
@@ -23,9 +23,9 @@ final class ReplySlot: ReplyReceiver {
         var stage = Stage.waiting
         /// The task that waits.
         var continuation: CheckedContinuation<Void, Never>?
-        /// Who is to be told that nobody waits any more.
+        /// Notified when the request is abandoned.
         var watches: [@Sendable () -> Void] = []
-        /// Connections to which the request was handed on: kept until something has come.
+        /// Connections to which the request was forwarded: retained until the wait ends.
         var connections: [any ReplyConnection] = []
     }
 
@@ -41,22 +41,22 @@ final class ReplySlot: ReplyReceiver {
     ///
     /// - Parameters:
     ///   - loop: the loop whose thread waits; nil for a task.
-    ///   - destination: where the request goes, reached already: `beginReplies` listens to its connection, if it has
+    ///   - destination: the request's destination, connected already: `beginReplies` watches its connection, if it has
     ///     one.
     init(wakes loop: ThreadRunLoop?, for destination: (any PortEndpoint)? = nil) {
         self.loop = loop
         direct = (destination as? RemotePort)?.connection.map { ObjectIdentifier($0) }
     }
 
-    /// Whether this is a forked child's copy: nobody waits here, and the lock, and the loop, may be another thread's
-    /// for ever.
+    /// Whether this is a forked child's copy: no requester waits here, and the lock and the loop may belong to a thread
+    /// that does not exist here.
     private var isInherited: Bool { sysForkCount() != forkCount }
 
     var isWaiting: Bool {
         state.withLock { if case .waiting = $0.stage { true } else { false } }
     }
 
-    /// Whether only the message's receiver can reply: the right is in a message that waits, or is being handled.
+    /// Whether only the message's receiver can reply: the right is in a message that is queued or being handled.
     var isBound: Bool { !wasRightRemoved.load(ordering: .acquiring) }
 
     // MARK: The callee's side
@@ -70,7 +70,7 @@ final class ReplySlot: ReplyReceiver {
         _ = end(.failed(error))
     }
 
-    /// The request was handed on to another process by a port of this one: the shared thread listens for the answer.
+    /// A port of this process forwarded the request to another process: the I/O thread watches for the reply.
     func expectReply(over connection: any ReplyConnection) throws(PortError) {
         if isInherited { throw PortError(.forkedProcess) }
         if direct == ObjectIdentifier(connection) { return }
@@ -120,14 +120,14 @@ final class ReplySlot: ReplyReceiver {
 
     // MARK: The requester's side
 
-    /// Nobody waits any more, unless something has come.
+    /// Abandons the request, unless something has come.
     func giveUp(_ error: PortError) {
         var error = error
         if wasRead.load(ordering: .acquiring) { error = error.delivered(.read) }
         _ = end(.abandoned(error))
     }
 
-    /// Takes what came; what comes later is refused.
+    /// Takes the result; later replies are refused.
     func take() throws(PortError) -> MachMessage {
         if isWaiting { giveUp(PortError(.replyTimedOut)) }
         let last = state.withLock { state in
@@ -156,8 +156,8 @@ final class ReplySlot: ReplyReceiver {
         }
     }
 
-    /// Ends the wait, and wakes who waits. When nobody waits any more, those who want to know hear it first: when the
-    /// call of the requester returns, the news are on their way.
+    /// Ends the wait, and wakes the requester. An abandonment notifies the watchers first: they are notified before the
+    /// requester's call returns.
     ///
     /// - Returns: false when the wait had ended before.
     private func end(_ stage: Stage) -> Bool {
@@ -184,7 +184,7 @@ extension MachMessage {
 
 /// Queues the one message of a send-once right at a port.
 final class PortReplyReceiver: ReplyReceiver {
-    /// What is to be said when the port ends before the reply has come.
+    /// Whether the port's end still abandons a reply.
     private enum Abandonment {
         case unobserved
         case ending(Int)
@@ -224,11 +224,11 @@ final class PortReplyReceiver: ReplyReceiver {
     var isAbandoned: Bool { localPort.isDead }
 
     func watchAbandonment(_ watcher: DeathWatcher) {
-        // It fails in a forked child alone, which is told nothing of its parent's ports.
+        // Fails only in a forked child, which gets no notices of its parent's ports.
         _ = try? localPort.watchDeath(watcher)
     }
 
-    /// The end of the port is the end of the wait.
+    /// The end of the port abandons the reply.
     func passAbandonment(to connection: any ReplyConnection, token: UInt64) {
         let number = localPort.whenDead { [weak connection] in connection?.giveUp(token: token) }
         guard let number else { return }
@@ -240,7 +240,7 @@ final class PortReplyReceiver: ReplyReceiver {
         if isLate { localPort.cancelEnding(number) }
     }
 
-    /// The reply has come, or will not come: the port's end changes nothing any more.
+    /// The reply has come, or will not come: the port's end no longer matters.
     private func settle() {
         if localPort.isInherited { return }
         let old = abandonment.withLock { abandonment in
@@ -250,13 +250,13 @@ final class PortReplyReceiver: ReplyReceiver {
         if case .ending(let number) = old { localPort.cancelEnding(number) }
     }
 
-    /// The port's own receiver reads the connection from now on.
+    /// From now on the port's own receiver reads the connection.
     func expectReply(over connection: any ReplyConnection) throws(PortError) {
         try localPort.openSockets().add(over: connection)
     }
 }
 
-/// The requests that wait for replies by way of one object, whose end is theirs.
+/// Requests that end with one object, through which they wait for replies.
 package final class RequestGroup: Sendable {
     private struct State: Sendable {
         var isClosed = false
@@ -268,7 +268,7 @@ package final class RequestGroup: Sendable {
     /// A group without requests.
     package init() {}
 
-    /// A request begins.
+    /// Adds a request.
     ///
     /// - Throws: `invalidPort` when the group is closed.
     func begin(_ slot: ReplySlot) throws(PortError) {
@@ -279,13 +279,13 @@ package final class RequestGroup: Sendable {
         if isClosed { throw PortError(.invalidPort) }
     }
 
-    /// A request is over.
+    /// Removes a request.
     func end(_ slot: ReplySlot) {
         let slot = state.withLock { $0.slots.removeValue(forKey: ObjectIdentifier(slot)) }
         withExtendedLifetime(slot) {}
     }
 
-    /// Ends all requests that are under way, as if they had given up, and lets none begin any more.
+    /// Abandons all requests under way, and refuses new ones.
     package func close(_ error: PortError) {
         let slots = state.withLock { state in
             state.isClosed = true

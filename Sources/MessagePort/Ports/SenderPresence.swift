@@ -3,12 +3,12 @@
 //
 // How a port knows whether a right to it is left. A send right that this process makes to one of its ports has an
 // object, which its copies share; the port counts these objects. Clients of other processes are counted by their
-// connections. Both are Mach's make-send count in other words: a notice is told for the senders that there were, not
-// for those that come later.
+// connections. Together they do what Mach's make-send count does: a notice covers the senders that there were, not
+// later ones.
 //
 // One object for all rights would need a weak reference to it, whose side table takes more memory than the object.
 
-/// A right, with its copies. The port has counted it.
+/// A right, with its copies, that the port has counted.
 final class CountedRight: Sendable {
     private let port: LocalPort  // immutable
 
@@ -23,11 +23,11 @@ final class CountedRight: Sendable {
 
 /// Whether a port has senders: decides, does nothing else.
 struct SenderTally: Sendable {
-    /// How many rights of this process there are, without their copies. Each takes memory, so four bytes count them.
+    /// How many rights of this process there are, without their copies. Each takes memory, so four bytes suffice.
     private var rightCount: UInt32 = 0
-    /// How many processes are connected, without those that only look on.
+    /// How many processes are connected, without watchers.
     private(set) var clientCount: Int32 = 0
-    /// How many threads accept at this moment, each perhaps another process.
+    /// How many threads are accepting, each perhaps another process.
     private var acceptingCount: UInt16 = 0
     private var hasHadRights = false
     private var hasHadClients = false
@@ -37,12 +37,12 @@ struct SenderTally: Sendable {
         hasHadRights = true
     }
 
-    /// A right of this process has gone, and all its copies.
+    /// The last copy of a right of this process was released.
     mutating func rightDidEnd() {
         rightCount -= 1
     }
 
-    /// A client may be about to be accepted: until then nobody is told that there is none.
+    /// A client may be about to be accepted: until `didAccept` no notice is due.
     mutating func willAccept() {
         acceptingCount += 1
     }
@@ -55,7 +55,7 @@ struct SenderTally: Sendable {
         clientCount += 1
     }
 
-    /// Who may have come has not, or only looks on.
+    /// No client came, or only a watcher.
     mutating func clientDidNotConnect() {
         clientCount -= 1
     }
@@ -65,8 +65,8 @@ struct SenderTally: Sendable {
         clientDidNotConnect()
     }
 
-    /// Whether there were senders, and none is left. A port with an address that nobody has connected to yet still
-    /// waits for the first: somebody was given the address.
+    /// Whether there were senders, and none is left. A port with an address to which no client has connected yet waits
+    /// for the first: another process was given the address.
     func haveAllEnded(hasAddress: Bool) -> Bool {
         rightCount == 0 && clientCount == 0 && acceptingCount == 0
             && (hasAddress ? hasHadClients : hasHadRights || hasHadClients)

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Who waits for whom: the synchronous requests of this process that wait in the private mode, each noted at the loop of
-// its thread.
+// Which threads wait for which: the synchronous requests of this process that wait in the private mode, each noted at
+// the loop of its thread.
 //
 //   thread ──request──▶ port ──is served by──▶ loop of a thread ──request──▶ port …
 //
-// A request is refused when from its port only threads can be reached that wait in such a way: none of them will ever
-// serve a port. Whatever is not certain counts as "will be served": a port that is in no loop, or from which somebody
-// has received otherwise, or which looks at messages before they are queued; a reply right that was taken out of its
-// message, or whose message has outlived its handler, and that may be anywhere; a wait in another mode; a port of
-// another process. One thing cannot be seen: a handler that is under way and has given a copy of its message, with the
-// reply right in it, to another thread. A copy of a value looks like the value. So the one who does that takes the
-// right out first.
+// A request is refused when only threads that wait like this can be reached from its port: none of them will ever serve
+// a port. Whatever is uncertain counts as "will be served": a port that is in no loop, or that was received from by
+// other means, or that intercepts messages before they are queued; a reply right that was removed from its message, or
+// whose message has outlived its handler, and that may be anywhere; a wait in another mode; a port of another process.
+// One case is not detectable: a handler under way that has given a copy of its message, with the reply right in it, to
+// another thread. A copy of a value looks like the value. So a handler that does this must remove the right first.
 //
-// A request is looked at before it is sent, not before its thread sleeps: so a refused one was not sent, and a circle
-// over full queues is found too. It takes the locks of what it looks at, none that all share; in the usual case the
-// first loop that it sees is not waiting, and the look is over. A thread notes its wait first and looks then: so of the
-// threads that close a circle, the last sees it whole. As the waits are seen one after the other, a circle is looked at
-// twice. A wait, once over, never comes back, so what stands the second time stood as a whole in between. The second
-// look is under one lock, and takes the refused wait away: of several threads that have seen the same circle, one is
-// refused.
+// The check comes before the send, not before the thread sleeps: so a refused request was not sent, and a cycle through
+// full queues is found too. It takes the locks of what it reads, none that all share; usually the first loop that it
+// reads is not waiting, and the check is over. A thread notes its wait first and checks then: so of the threads that
+// close a cycle, the last sees it whole. As the waits are read one after the other, a cycle is checked twice. A wait,
+// once over, never returns, so what the second check finds unchanged existed as a whole in between. The second check is
+// under one lock, and removes the refused wait: of several threads that have seen the same cycle, one is refused.
 
 import PortSystem
 import RunLoopCore
@@ -41,16 +39,16 @@ enum WaitGraph {
         var isBlocked: Bool { slot.isWaiting && slot.isBound }
     }
 
-    /// What a loop's thread waited for before, further down on its stack.
+    /// What a loop's thread waited for before, in an outer call on its stack.
     typealias Outer = (any AnyObject & Sendable)?
 
-    /// Held while somebody who has seen a circle looks again.
+    /// Locked by a thread that has seen a cycle while it checks again.
     private static let deciding = Mutex(())
 
     /// Notes that the thread of a loop is about to wait.
     ///
     /// - Returns: what it waited for before; for `leave`.
-    /// - Throws: `wouldDeadlock` when it would wait for ever. Nothing is noted then.
+    /// - Throws: `wouldDeadlock` when the wait would never end. Then nothing is noted.
     static func enter(_ loop: ThreadRunLoop, _ wait: Wait) throws(PortError) -> Outer {
         let outer = note(wait, at: loop)
         if wait.port.isKnownServed { return outer }
@@ -65,7 +63,7 @@ enum WaitGraph {
         return outer
     }
 
-    /// The thread of the loop waits no more.
+    /// The thread of the loop no longer waits.
     static func leave(_ loop: ThreadRunLoop, for outer: Outer) {
         note(outer, at: loop)
     }
@@ -80,13 +78,13 @@ enum WaitGraph {
         }
     }
 
-    /// One look at the graph. Holds what it has looked at.
+    /// One search of the graph. Retains what it has read.
     private struct Search {
         var servers: [ObjectIdentifier: [ThreadRunLoop]] = [:]
         var waits: [(loop: ThreadRunLoop, wait: Wait)] = []
         private var again: [Wait?] = []
 
-        /// Whether only threads can be reached that wait for each other.
+        /// Whether only threads that wait for each other can be reached.
         mutating func findsNoThread(serving first: LocalPort) -> Bool {
             var ports = [first]
             while let port = ports.popLast() {
@@ -104,7 +102,7 @@ enum WaitGraph {
 
         /// Whether every wait that was seen still goes on.
         mutating func areWaitsUnchanged() -> Bool {
-            // Kept, so that none is released under the lock.
+            // Retained, so that none is released under the lock.
             again = waits.map { Self.wait(of: $0.loop) }
             return zip(waits, again).allSatisfy { $0.wait === $1 && $0.wait.isBlocked }
         }
@@ -113,7 +111,7 @@ enum WaitGraph {
             loop.waitNote.withLock { $0 } as? Wait
         }
 
-        /// One way from the port to the loop, in words.
+        /// One path from the port to the loop, in words.
         func story(from first: LocalPort, to end: ThreadRunLoop) -> String {
             var (port, text) = (first, "It would wait for \(first.label)")
             for _ in 0..<servers.count {
@@ -129,8 +127,7 @@ enum WaitGraph {
 }
 
 extension LocalPort {
-    /// Whether a loop that serves the port is seen at the first look not to wait: the usual case, for which no list is
-    /// made.
+    /// Whether the first read finds a loop that serves the port and does not wait: the usual case, which makes no list.
     fileprivate var isKnownServed: Bool {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return true }
         let source = state.withLock { state in
@@ -140,18 +137,18 @@ extension LocalPort {
         return source?.firstLoop?.waitNote.withLock { $0 == nil } ?? false
     }
 
-    /// The loops without whose threads nobody handles the port's next message; nil when somebody else may.
+    /// The loops of which one must handle the port's next message; nil when other code may.
     fileprivate var loopsThatMustServe: [ThreadRunLoop]? {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return nil }
         let (sources, older) = state.withLock { state in
-            // After a move, nobody begins before the handlers that are under way elsewhere have ended.
+            // After a move, no source begins before the handlers under way elsewhere have returned.
             let older = state.handlers.all.filter { $0.generation != state.ownership.current }.map { unsafe $0.loop }
             return (state.sources.all, older)
         }
         let loops = sources.flatMap(\.loops)
         if loops.isEmpty { return nil }
         if !older.isEmpty { return older }
-        // One that serves the port while it waits.
+        // A loop that serves the port while it waits.
         let serves = loops.contains { loop in sources.contains { loop.contains($0, in: .portReply) } }
         return serves ? nil : loops
     }
