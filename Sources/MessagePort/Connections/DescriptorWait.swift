@@ -5,15 +5,14 @@ package import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// How a task waits for a descriptor: the thread that receives for tasks watches it meanwhile, and no thread waits for
-/// the task alone.
+/// How a task waits for a descriptor: the I/O thread watches it meanwhile, and no thread waits for the task alone.
 package enum DescriptorWait {
     /// Suspends the task until the descriptor is readable, the deadline has come, or the task is cancelled. It may
-    /// return earlier; the caller looks.
+    /// return earlier; the caller checks.
     ///
     /// - Parameters:
     ///   - descriptor: an open descriptor, which stays open during the call.
-    ///   - deadline: when to give up.
+    ///   - deadline: when to stop waiting.
     /// - Throws: `descriptorLimit`, `systemCallFailed` when it cannot be watched.
     nonisolated(nonsending) package static func wait(for descriptor: CInt, until deadline: MonotonicInstant)
         async throws(PortError)
@@ -34,12 +33,12 @@ package enum DescriptorWait {
     }
 }
 
-/// Watches a descriptor until it is readable for the first time: what is readable stays so until the task has read it.
+/// Watches a descriptor until it is readable for the first time: it stays readable until the task has read it.
 private final class OneShotWatch: Sendable {
     let source: RunLoopSource  // guards itself
     private let relay: Relay  // guards itself
 
-    /// Leads from the source's routine to the source.
+    /// A reference from the source's routine to the source.
     private final class Relay: Sendable {
         let source = Mutex<RunLoopSource?>(nil)
 

@@ -7,8 +7,8 @@ import Synchronization
 
 /// The one thread that receives from sockets for all tasks of the process that wait for messages or replies.
 ///
-/// It starts when it is first needed, and stays. Tasks that wait for what comes in memory need none. A forked child,
-/// which has no copy of the thread, starts one of its own.
+/// It starts when it is first needed, and stays. Tasks that wait for in-memory messages do not need it. A forked child,
+/// which has no copy of the thread, starts its own.
 package enum IOThread {
     private struct Receiver {
         var thread: ResidentThread
@@ -35,8 +35,7 @@ package enum IOThread {
         }
         return receiver.withLock { receiver in
             if let receiver, receiver.isOurs { return receiver.thread.loop }
-            // SAFETY: nothing is done with the reference: the parent's thread, which is not there, is never told to
-            // end.
+            // SAFETY: the reference is never used: the parent's thread, which does not exist here, is never stopped.
             if let receiver {
                 _ = unsafe Unmanaged.passRetained(receiver.thread)
                 if let rooms = receiver.rooms { _ = unsafe Unmanaged.passRetained(rooms) }
@@ -46,7 +45,7 @@ package enum IOThread {
         }
     }
 
-    /// Where connections wait for room on its loop, made when it is first needed, and kept.
+    /// The set in which connections wait for room on its loop; made when it is first needed, and retained.
     package static func rooms() throws(PortError) -> RoomSet {
         let loop = try loop()
         if let rooms = receiver.withLock({ $0?.rooms }) { return rooms }
@@ -58,6 +57,6 @@ package enum IOThread {
         }
     }
 
-    /// Held while that is made, so that there is one.
+    /// Locked while the set is made, so that there is only one.
     private static let making = Mutex(())
 }

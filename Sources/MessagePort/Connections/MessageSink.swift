@@ -3,8 +3,8 @@
 
 import RunLoopCore
 
-/// The port at whose end connections are, as they see it: where their messages go, and what counts their peers. The only one
-/// is `LocalPort`; a port's sockets and connections know no more of it.
+/// A port as its connections see it: what receives their messages, and counts their peers. The only one is `LocalPort`;
+/// a port's sockets and connections know no more of it.
 protocol MessageSink: AnyObject, Sendable {
     // MARK: The port
 
@@ -14,13 +14,13 @@ protocol MessageSink: AnyObject, Sendable {
     var peerRules: PeerRules { get }
     var statistics: PortStatistics { get }
 
-    // MARK: Who receives
+    // MARK: Receivers
 
     /// How many packets may be read for one message.
     var receiveBudget: ReceiveBudget { get }
-    /// The source that is all that listens to the port, if there is one.
+    /// The source that alone receives from the port, if there is one.
     var onlySource: RunLoopSource? { get }
-    /// Whether somebody has received other than by the port's sources.
+    /// Whether messages were received other than by the port's sources.
     var isReceivedElsewhere: Bool { get }
     func beginExclusiveReceive(inGeneration generation: UInt64)
     func cancelExclusiveReceive()
@@ -35,7 +35,7 @@ protocol MessageSink: AnyObject, Sendable {
     var acceptsBatches: Bool { get }
     func reserveRoom(atMost most: Int) -> Int
     func fillReserved(by messages: inout MessageBuffer, byteCount: Int) -> Bool
-    /// A message was larger than the port takes, and is counted as dropped.
+    /// Counts a message that was larger than the port takes as dropped.
     func didDropTooLarge()
 
     // MARK: Senders
@@ -45,7 +45,7 @@ protocol MessageSink: AnyObject, Sendable {
     func clientDidConnect()
     func clientDidNotConnect()
     func clientDidDisconnect()
-    /// Adds a connection over which somebody watches the port's messages.
+    /// Adds a connection over which a process watches the port's messages.
     ///
     /// - Returns: whether it may watch.
     func addWatcher(_ connection: SocketConnection, byteLimit: Int) -> Bool

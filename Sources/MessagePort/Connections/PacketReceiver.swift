@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Receives what comes over a connection: reads packets, has them charged to the peer's process, puts messages together, and hands
-// each to the port, or to what awaits it. Nothing is read while the port's queue is full, while the peer's process is over its
-// limits, or while replies to the peer wait for room: the packets stay where they are, and their sender waits.
+// Receives over a connection: reads packets, charges them to the peer's process, assembles messages, and delivers each
+// to the port, or to the request that awaits it. Nothing is read while the port's queue is full, while the peer's
+// process is over its limits, or while replies to the peer wait for room: the packets stay where they are, and their
+// sender waits.
 //
-// A stream of plain messages through a ring is received in batches: the heads of all that are there are read first; then they are
-// charged together, slots of the queue are reserved, and they go there together. Whatever else the ring holds is received packet by
-// packet.
+// A stream of plain messages through a ring is received in batches: the headers of all that are there are read first;
+// then the messages are charged together, get slots in the queue together, and are queued together. Whatever else the
+// ring holds is received packet by packet.
 //
-// It is a part of its connection, which it is given with each call, as `PacketSender` is.
+// It is a part of its connection, which each call passes in, as with `PacketSender`.
 
 import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// What a connection retains from one packet to the next.
+/// The state of a connection between two packets.
 struct ReceiveState: ~Copyable, Sendable {
     var channel = IncomingChannel()
     var batch = ReceiveBatch()
-    /// What the message that is being put together takes up in its sender's account.
+    /// The charge for the message that is being assembled, in its sender's account.
     var charge: PeerCharge?
-    /// The peer has sent messages to the port: it is noted as one of its senders.
+    /// Whether the peer has sent messages to the port, and is noted as one of its senders.
     var hasNotedSender = false
-    /// The last packet was a message for the port, and there is room for another, also in the account of its process: a thread that
-    /// reads on at once need not ask.
+    /// Whether the last packet was a message for the port and there is room for another, also in its process's account:
+    /// a thread that reads on at once need not check.
     var mayReadOn = false
-    /// What is there cannot be read now, because there is no room, say.
+    /// Whether what is there cannot be read now, for example because there is no room.
     var isBlocked = false
 
-    /// Nothing more comes: a message that was begun will not be finished.
+    /// Nothing more comes: a partial message will not be completed.
     mutating func giveUp() {
         channel.assembly.giveUp()
         charge = nil
@@ -41,39 +42,39 @@ struct ReceiveState: ~Copyable, Sendable {
     }
 }
 
-/// What a connection retains from one batch of plain messages to the next.
+/// The state of a connection between two batches of plain messages.
 struct ReceiveBatch: ~Copyable, Sendable {
-    /// The packets that were seen.
+    /// The packets that were peeked at.
     var packets: [PacketPrefix] = []
     /// Their messages, before they are queued.
     var messages = MessageBuffer()
-    /// How many packets are worth reading ahead: fewer where the queue had no slots for all of the last batch.
+    /// How many packets to peek at: fewer where the queue had no slots for all of the last batch.
     private(set) var most = Tuning.batchCount
 
-    /// Of `count` messages that may be read, this many have slots in the queue.
+    /// Notes that of `count` messages that may be read, this many have slots in the queue.
     mutating func didReserve(_ slots: Int, of count: Int) {
         most = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * most)
     }
 }
 
 struct PacketReceiver: ~Copyable, Sendable {
-    /// Held while receiving, so that messages keep their order.
+    /// Locked while receiving, so that messages keep their order.
     let state = Mutex(ReceiveState())
     /// How many descriptors that came over the connection wait to be closed.
     let closingCount = ClosingCount()
-    /// Nothing new is read, because the peer's process takes up too much. At the port's end changed under the lock of the port's
-    /// sockets.
+    /// Whether nothing new is read, because the peer's process is over its limits. At the port's end changed under the
+    /// lock of the port's sockets.
     let isHeldBack = Atomic<Bool>(false)
-    /// The ring from which this end reads, to be closed with the connection or its port. Set once, when there are rings.
+    /// The ring that this end reads, closed with the connection or its port. Set once, when there are rings.
     let ring = SetOnceReference<SharedRing>()
-    /// What this end has brought for the rings. Set once, before that ring.
+    /// What this end contributes to the rings. Set once, before `ring`.
     let ringEnd = SetOnceReference<RingEnd>()
-    /// Something may be in the ring for which no wake-up is pending. Changed under the lock of `state`.
+    /// Whether the ring may hold data for which no wake-up is pending. Changed under the lock of `state`.
     let hasUnsignalledData = Atomic<Bool>(false)
-    /// The number of the polling period of a loop that polls the ring also while it handles messages; zero for none. Set under the
-    /// lock of `state`.
+    /// The number of the polling period of a loop that polls the ring also while it handles messages; zero for none.
+    /// Set under the lock of `state`.
     let polledPeriod = Atomic<UInt64>(0)
-    /// The port is gone, and nothing more comes from the peer: what is unread is the last.
+    /// Whether the port is gone, and nothing more comes from the peer: unread data is the last.
     let hasPortEnded = Atomic<Bool>(false)
 
     // MARK: Reading
@@ -81,11 +82,11 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Receives what has arrived. Never waits.
     ///
     /// - Parameters:
-    ///   - sink: the port that takes messages which answer nothing; while its queue is full, packets stay where they are and their
-    ///     sender waits.
+    ///   - sink: the port that takes messages which answer nothing; while its queue is full, packets stay where they
+    ///     are and their sender waits.
     ///   - limit: the most packets.
-    ///   - endsPolling: the loop that polls the ring stops that when it has read a message to its end.
-    ///   - isReported: the kernel says that something is on the socket.
+    ///   - endsPolling: whether the loop that polls the ring stops polling when it has read a message to its end.
+    ///   - isReported: whether the kernel has reported data on the socket.
     ///   - connection: this receiver's.
     /// - Returns: how many packets it read; whether there may be more; and whether it ended within a message.
     func receive(
@@ -101,7 +102,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             }
             return (result, isWithinMessage, noteUnsignalledData(state.channel.path, at: connection), state.isBlocked)
         }
-        // What a loop that polls cannot read now is reported otherwise.
+        // What a polling loop cannot read now is reported otherwise.
         if isBlocked { connection.endPollingWhileHandling() }
         if mustUpdate { connection.updateInterest() }
         connection.flush()  // a peer that sends has perhaps read, and made room
@@ -109,8 +110,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         return (result.count, result.hasMore, isWithinMessage)
     }
 
-    /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message that
-    /// nothing takes makes us answer that it is dropped.
+    /// Receives what has arrived, unless a thread is receiving: another one, or this one further up its stack, where an
+    /// unwanted message makes this end answer that it is dropped.
     func receiveUnlessReceiving(from connection: SocketConnection) {
         let sink = connection.port?.object
         let mustUpdate = state.withLockIfAvailable { state in
@@ -121,36 +122,37 @@ struct PacketReceiver: ~Copyable, Sendable {
         dropUnreadIfPortEnded(from: connection)
     }
 
-    /// Notes whether something may be in the ring for which no wake-up is pending.
+    /// Notes whether the ring may hold data for which no wake-up is pending.
     ///
-    /// - Returns: whether that has changed for those who listen.
+    /// - Returns: whether that has changed for the port's receivers.
     private func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
         let isNow = path.wasPolled && !path.isPolled && !connection.isClosed
         return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.port != nil
     }
 
-    /// The port may have ended while its connection was being read, and have found the lock taken.
+    /// The port may have ended while its connection was being read, when its end found the lock taken.
     func dropUnreadIfPortEnded(from connection: SocketConnection) {
         if hasPortEnded.load(ordering: .sequentiallyConsistent) { dropUnread(from: connection) }
     }
 
-    /// Receives what the peer sent to a port that is gone, and drops it: senders that wait for room, or for a reply, learn of it.
+    /// Receives what the peer sent to a dead port, and drops it: senders that wait for room, or for a reply, learn of
+    /// the end.
     ///
-    /// Does nothing while packets are being received: that may be further up on this thread, where the last reference to a port may
-    /// go; the thread that receives does it afterwards.
+    /// Does nothing while packets are being received: that may be further up this thread's stack, where the last
+    /// reference to a port may be released; the receiving thread does it afterwards.
     func dropUnread(from connection: SocketConnection) {
         if connection.isInherited { return }
         state.withLockIfAvailable { state in
-            // What is beyond that closes with the socket.
+            // The rest is closed with the socket.
             while !closingCount.isAtLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
         }
     }
 
     /// - Parameters:
     ///   - sink: as above.
-    ///   - state: what is retained from one packet to the next.
+    ///   - state: the state between two packets.
     ///   - limit: the most packets.
-    ///   - depth: how thoroughly to search.
+    ///   - depth: how thoroughly to poll.
     ///   - connection: this receiver's.
     /// - Returns: as above.
     private func receive(
@@ -164,7 +166,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         while count < limit {
             state.isBlocked = connection.isAwaitingRoom || mustWaitUntilClosed(sink, connection)
             if state.isBlocked { return (count, false) }
-            // A batch asks by itself whether there is room; but not again and again when there is hardly any.
+            // A batch checks for room by itself; but not again and again when there is hardly any.
             if isFirst || state.mayReadOn, let sink,
                 let batch = receiveBatch(&state, sink, limit: limit - count, from: connection)
             {
@@ -187,8 +189,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         return (limit, true)
     }
 
-    /// Whether nothing more is read until descriptors are closed: at the right's end, and for a port that is gone, whose packets are in
-    /// no account.
+    /// Whether nothing more is read until descriptors are closed: at the right's end, and for a dead port, whose
+    /// packets are in no account.
     private func mustWaitUntilClosed(_ sink: (any MessageSink)?, _ connection: SocketConnection) -> Bool {
         connection.port == nil ? connection.holdBackUntilClosed() : sink == nil && closingCount.isAtLimit
     }
@@ -197,17 +199,17 @@ struct PacketReceiver: ~Copyable, Sendable {
     private func mustWait(
         for sink: any MessageSink, _ assembly: borrowing PacketAssembly, _ connection: SocketConnection
     ) -> Bool {
-        // A message that was begun is finished. Asked before there is room, so that a process that has more than its share does not
-        // stand in line for it.
+        // A partial message is completed. Checked before there is room, so that a process over its share does not wait
+        // in line for it.
         let isOver = !assembly.isBegun && connection.ledger(of: sink)?.isOver(connection.owner) == true
         if isOver, sink.sockets?.holdBack(connection) == true { return true }
-        // Of a message that was begun all but the last piece is read: that waits for a slot of the queue.
+        // Of a partial message all but the last piece is read: that waits for a slot in the queue.
         return assembly.mayNeedSlot && !sink.hasRoomForSockets()
     }
 
     /// Receives one packet.
     ///
-    /// - Returns: whether to go on.
+    /// - Returns: whether to continue.
     private func receivePacket(
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
     ) -> Bool {
@@ -229,7 +231,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             return false
         case .malformed: return connection.refuse(.malformedPacket)
         case .failed(let error):
-            // Without memory for a packet the kernel keeps it: it is read later.
+            // Without memory for a packet the kernel retains it: it is read later.
             if !error.isMemoryShortage { connection.close(PortError(error)) }
             return false
         }
@@ -240,12 +242,12 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Moves the plain messages that come next in the ring into the port's queue, as far as there is room for them.
     ///
     /// - Parameters:
-    ///   - state: what is retained from one packet to the next.
+    ///   - state: the state between two packets.
     ///   - sink: the port.
     ///   - limit: the most messages.
     ///   - connection: this receiver's.
-    /// - Returns: how many there were: none when there is no room, or no more may be read from the process; nil when the next packet is
-    ///   another, or on the socket.
+    /// - Returns: how many there were: none when there is no room, or no more may be read from the process; nil when
+    ///   the next packet is of another kind, or on the socket.
     private func receiveBatch(
         _ state: inout ReceiveState, _ sink: any MessageSink, limit: Int, from connection: SocketConnection
     ) -> Int? {
@@ -278,7 +280,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         return slots
     }
 
-    /// Reads the first of the packets that were seen out of the ring.
+    /// Reads the first `count` of the peeked packets out of the ring.
     ///
     /// - Returns: how many bytes their messages have.
     private func readBatch(
@@ -295,7 +297,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         return byteCount
     }
 
-    /// The peer sends messages to the port: it is one of its senders.
+    /// Notes that the peer sends messages to the port, as one of its senders.
     private func noteSender(of sink: any MessageSink, _ state: inout ReceiveState, _ connection: SocketConnection) {
         if state.hasNotedSender { return }
         state.hasNotedSender = true
@@ -304,12 +306,12 @@ struct PacketReceiver: ~Copyable, Sendable {
 
     // MARK: Packets
 
-    /// Handles a packet, wherever it came from. A payload that nothing else retains keeps its memory.
+    /// Handles a packet from either path. A payload that nothing else retains keeps its memory.
     private func handle(
         _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?,
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {
-        // What was never asked cannot be answered. The field is zero in packets that answer nothing.
+        // Only a token that was used can be answered. The field is zero in packets that answer nothing.
         if header.answers > 0, header.kind.mayAnswer,
             header.answers > connection.state.withLock({ $0.requests.lastToken })
         {
@@ -329,7 +331,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             if isBreach { return connection.refuse(.malformedPacket) }
             if hasOnlyWatched { sink?.clientDidConnect() }
             isWanted = header.answers == 0 || isAwaited
-            // What a port that has ended left unread is in no account.
+            // What a dead port left unread is in no account.
             if isWanted, sink != nil, let ledger = connection.ledger(of: sink) {
                 (limit, mustAsk) = ledger.charge(
                     connection.owner, for: header, descriptors: descriptors?.count ?? 0, &state.charge)
@@ -342,11 +344,11 @@ struct PacketReceiver: ~Copyable, Sendable {
 
     /// - Parameters:
     ///   - event: what a packet amounts to.
-    ///   - mustAsk: whether it has to be asked before the next packet whether its process may send more.
-    ///   - state: what is retained from one packet to the next.
+    ///   - mustAsk: whether the next packet may be read only after a check that the process may send more.
+    ///   - state: the state between two packets.
     ///   - sink: the port.
     ///   - connection: this receiver's.
-    /// - Returns: whether to go on.
+    /// - Returns: whether to continue.
     private func handle(
         _ event: consuming PacketAssembly.Event, mustAsk: Bool, _ state: inout ReceiveState,
         _ sink: (any MessageSink)?, from connection: SocketConnection
@@ -412,7 +414,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     ) -> Bool {
         var message = encoded.decoded(resolve: { RightsTable.shared.right(receivedAt: $0) })
         if message == nil { return connection.refuse(.malformedPacket) }
-        // Its head did not announce them.
+        // The packet's header did not announce them.
         if let rightCount = message?.rightCount, rightCount > 0 {
             charge?.add(ResourceUsage(bytes: rightCount * ResourceUsage.right))
         }
@@ -421,21 +423,21 @@ struct PacketReceiver: ~Copyable, Sendable {
         return deliver(&message, answering: answers, sink, &hasRoom, from: connection)
     }
 
-    /// Hands a message to what awaits it, or to the port.
+    /// Delivers a message to the request that awaits it, or to the port.
     ///
     /// - Parameters:
     ///   - message: the message.
-    ///   - token: of the request that it answers; zero for none.
+    ///   - token: the token of the request that it answers; zero for none.
     ///   - sink: the port.
     ///   - hasRoom: set to whether the port has room for another.
     ///   - connection: this receiver's.
-    /// - Returns: whether to go on.
+    /// - Returns: whether to continue.
     private func deliver(
         _ message: inout MachMessage?, answering token: UInt64, _ sink: (any MessageSink)?, _ hasRoom: inout Bool,
         from connection: SocketConnection
     ) -> Bool {
         if token != 0 {
-            // Nothing awaits it any more: it comes too late.
+            // No request awaits it any more: it is too late.
             guard let target = connection.endAwaited(token), target.take() else { return true }
             message?.envelope.dropCharge()  // it was put together
             if let message { try? target.forward(message) }

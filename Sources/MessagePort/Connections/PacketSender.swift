@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Sends what goes out over a connection, one packet after the other. Three things come here:
+// Sends packets over a connection, one after the other. There are three kinds of traffic:
 //
-//   messages   wait for the send lock, and for room, until their deadline. One that is larger than a packet goes in several, all
-//              under one lock. When the deadline comes between two pieces, the rest is never sent, and an abort packet says so.
-//   replies    at the port's end wait for nothing. What finds no room joins the backlog, and until that is empty nothing more is
-//              read from the peer: one that does not read its replies gets no further request handled, and delays no other.
+//   messages   wait for the send lock, and for room, until their deadline. One that is larger than a packet goes in
+//   several, all
+//              under one lock. When the deadline comes between two pieces, the rest is never sent, and an abort packet
+//              follows.
+//   replies    at the port's end never wait. One that finds no room joins the backlog, and until that is empty nothing
+//   more is
+//              read from the peer: a peer that does not read its replies gets no further request handled, and delays no
+//              other.
 //   notices    small packets, which never wait either. They join the backlog, too.
 //
-// The backlog goes before the next message, or when the socket has room.
+// The backlog is sent before the next message, or when the socket has room.
 //
-// It is a part of its connection, which it is given with each call: what of the connection's life sending meets (the peer is gone, a
-// request is settled) is the connection's.
+// It is a part of its connection, which each call passes in: what a send finds about the connection's life (the peer is
+// gone, a request is settled) is the connection's business.
 
 import PortSystem
 import RunLoopCore
 import Synchronization
 
 struct PacketSender: ~Copyable, Sendable {
-    /// How many bytes the backlog may have at the right's end when more comes; beyond it the connection ends. What is one message
-    /// may exceed it.
+    /// The size in bytes of the backlog at the right's end beyond which a further packet ends the connection. A single
+    /// message may exceed it.
     package static let backlogLimit = 16 << 20
     /// The same at the port's end: the replies to the requests that were read before the first of them found no room.
     package static let replyBacklogLimit = 256 << 20
@@ -29,7 +33,7 @@ struct PacketSender: ~Copyable, Sendable {
     let lock = SendLock()
     let channel: OutgoingChannel
     let backlog: BacklogLock
-    /// How many bytes of messages' payloads have been sent, for programs that show progress. Changed with the lock held.
+    /// How many bytes of message payloads were sent, for programs that show progress. Changed under the send lock.
     let sentByteCount = Atomic<Int>(0)
     private let isPortsEnd: Bool  // immutable
 
@@ -41,10 +45,10 @@ struct PacketSender: ~Copyable, Sendable {
 
     // MARK: Messages
 
-    /// Sends a message that is bytes alone, not large, and wants no answer, as most are, if the lock is free. Where there is room in
-    /// the ring it costs a third of what `transmit` does, which is for every message.
+    /// Sends a plain message, if it is not large and the lock is free. Where the ring has room this costs a third of
+    /// `transmit`, which takes every message.
     ///
-    /// - Returns: whether it was sent; not when it is too large, or the lock is not free.
+    /// - Returns: whether it was sent; false when it is too large, or the lock is not free.
     /// - Throws: as `transmit`.
     func sendPlain(
         _ bytes: [UInt8], id: Int32, answering token: UInt64, until deadline: SendDeadline,
@@ -77,7 +81,7 @@ struct PacketSender: ~Copyable, Sendable {
         return true
     }
 
-    /// Sends the backlog, and then a packet that is a whole message. The caller has the lock.
+    /// Sends the backlog, and then a packet that is a whole message. The caller holds the lock.
     ///
     /// - Returns: false when there is no room.
     private func offerPlain(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
@@ -88,13 +92,13 @@ struct PacketSender: ~Copyable, Sendable {
         return true
     }
 
-    /// The thread that has the lock has sent this many bytes of a payload.
+    /// Counts payload bytes that were sent. The caller holds the lock.
     private func didSend(_ size: Int) {
         sentByteCount.store(sentByteCount.load(ordering: .relaxed) &+ size, ordering: .relaxed)
     }
 
-    /// Sends a message, waiting for both the lock and room until the deadline. With a past one it still waits for senders that find
-    /// room: that they are in the middle of sending does not mean that there is none.
+    /// Sends a message; waits for the lock and for room until the deadline. With a deadline in the past it still waits
+    /// for senders that find room: that another sender holds the lock does not mean that there is none.
     func transmit(
         _ message: inout Transmission, until deadline: SendDeadline, over connection: SocketConnection
     ) throws(PortError) {
@@ -107,7 +111,7 @@ struct PacketSender: ~Copyable, Sendable {
         try finish(&message, until: deadline, over: connection)
     }
 
-    /// Sends a message, waiting for room. The caller has the lock, which ends with this.
+    /// Sends a message; waits for room. The caller holds the lock, which this unlocks.
     private func finish(
         _ message: inout Transmission, until deadline: SendDeadline, over connection: SocketConnection
     ) throws(PortError) {
@@ -131,7 +135,7 @@ struct PacketSender: ~Copyable, Sendable {
         }
     }
 
-    /// As above, in a task. The lock is the task's while it is suspended.
+    /// As above, in a task, which holds the lock while it is suspended.
     nonisolated(nonsending) func transmit(
         _ message: inout Transmission, waiting wait: SendWait, over connection: SocketConnection
     ) async throws(PortError) {
@@ -154,16 +158,16 @@ struct PacketSender: ~Copyable, Sendable {
         flush(over: connection)
     }
 
-    /// The rest of a message will never be sent: if it was begun, the peer has to know.
+    /// The rest of a message will never be sent: if a part was, the peer must know.
     private func abort(_ message: borrowing Transmission) {
         if message.isBegun { backlog.withLock { $0.needsAbort = true } }
     }
 
-    /// Sends the backlog, and as much of a message as there is room for. The caller has the lock.
+    /// Sends the backlog, and as much of a message as there is room for. The caller holds the lock.
     ///
     /// - Returns: whether all was sent; false when there is no room for the rest.
     private func proceed(_ message: inout Transmission, over connection: SocketConnection) throws(PortError) -> Bool {
-        // What joins the backlog between two pieces waits: pieces of one message follow each other.
+        // What joins the backlog between two pieces waits: the pieces of one message are contiguous.
         if !message.isBegun {
             if try !sendBacklog(over: connection) { return false }
             RingNegotiation.offerIfDue(over: connection)
@@ -185,7 +189,7 @@ struct PacketSender: ~Copyable, Sendable {
         return OutgoingChannel.ringPieceLimit
     }
 
-    /// Offers one packet to the peer. The caller has the lock.
+    /// Offers one packet to the peer. The caller holds the lock.
     ///
     /// - Returns: false when there is no room.
     private func offer(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
@@ -197,9 +201,9 @@ struct PacketSender: ~Copyable, Sendable {
         }
     }
 
-    /// Does to the connection what a failure leads to.
+    /// Applies a send failure to the connection.
     ///
-    /// - Throws: the error of the packet; none when it was sent all the same.
+    /// - Throws: the error for the packet; none when it was sent all the same.
     private func settle(_ failure: SendFailure, over connection: SocketConnection) throws(PortError) {
         switch failure {
         case .peerClosed: throw connection.peerDidClose()
@@ -207,21 +211,21 @@ struct PacketSender: ~Copyable, Sendable {
             _ = connection.refuse(.malformedPacket)
             throw PortError(.malformedPacket)
         case .refused(let error): throw PortError(error)
-        // Nothing would come to read the packet: requests that wait for an answer end with the connection.
+        // The peer would not read the packet: requests that await an answer end with the connection.
         case .cannotWake(let error): connection.close(PortError(error))
         }
     }
 
     // MARK: Replies and notices
 
-    /// Sends a reply, now as far as there is room, and the rest when there is. Never waits. The request is settled once the whole
-    /// reply has been sent.
+    /// Sends a reply as far as there is room, and the rest when there is. Never waits. The request is settled once the
+    /// whole reply was sent.
     ///
     /// - Parameters:
     ///   - message: the reply.
-    ///   - token: of the request.
+    ///   - token: the token of the request.
     ///   - connection: this sender's.
-    /// - Throws: ``PortError`` when the kernel failed, or nothing will read it. The request is not settled then.
+    /// - Throws: ``PortError`` when the kernel failed, or the peer will not read it. Then the request is not settled.
     func reply(
         _ message: inout Transmission, settling token: UInt64, over connection: SocketConnection
     ) throws(PortError) {
@@ -232,7 +236,7 @@ struct PacketSender: ~Copyable, Sendable {
         }
         var outcome = Result { () throws(PortError) in try proceed(&message, over: connection) }
         var isAllowed = true
-        // What cannot be sent now is what is before it, which is tried again: this one waits behind that.
+        // What cannot be sent now is the backlog, which is retried: this reply waits behind it.
         if case .failure(let failure) = outcome, failure.code != .deadName, !message.isBegun, !connection.isClosed,
             backlog.withLock({ !$0.isEmpty })
         {
@@ -242,7 +246,7 @@ struct PacketSender: ~Copyable, Sendable {
         case .failure: abort(message)
         case .success(true): break
         case .success(false):
-            // Before the lock is given: pieces of one message follow each other.
+            // Before the unlock: the pieces of one message are contiguous.
             let isBegun = message.isBegun
             let rest = message.rest(settling: token)
             if isBegun { backlog.withLock { $0.prepend(rest) } } else { isAllowed = enqueueIfAllowed(rest) }
@@ -258,15 +262,15 @@ struct PacketSender: ~Copyable, Sendable {
         throw PortError(.deadName)
     }
 
-    /// Has packets sent now, before the next message, or when there is room. A peer for which too much waits so reads nothing: it
-    /// would have this process keep ever more for it, so the connection ends.
+    /// Sends packets now, before the next message, or when there is room. A peer whose backlog is over the limit does
+    /// not read, and would make this process retain ever more: the connection ends.
     func enqueue(_ packets: [BacklogPacket], over connection: SocketConnection) {
         if enqueueIfAllowed(packets) { return flush(over: connection) }
         endBecauseUnread(connection)
         for packet in packets { if let token = packet.settles { connection.didSettleReply(to: token) } }
     }
 
-    /// - Returns: false when the backlog is too large already.
+    /// - Returns: false when the backlog is over its limit already.
     private func enqueueIfAllowed(_ packets: [BacklogPacket]) -> Bool {
         let limit = isPortsEnd ? Self.replyBacklogLimit : Self.backlogLimit
         return backlog.withLock { backlog in
@@ -276,13 +280,13 @@ struct PacketSender: ~Copyable, Sendable {
         }
     }
 
-    /// The peer reads nothing of what it is sent.
+    /// Ends a connection whose peer does not read what it is sent.
     func endBecauseUnread(_ connection: SocketConnection) {
         connection.close(PortError(.peerNotReading))
         dropBacklog(over: connection)
     }
 
-    /// Sends a packet if there is room now and nothing else is on its way; otherwise it is left out.
+    /// Sends a packet if there is room now and nothing else is being sent; otherwise drops it.
     func offerAside(_ packet: OutgoingPacket, over connection: SocketConnection) {
         guard lock.tryLock() else { return }
         if backlog.withLock({ $0.isEmpty }) { _ = try? offer(packet, over: connection) }
@@ -291,7 +295,7 @@ struct PacketSender: ~Copyable, Sendable {
 
     // MARK: The backlog
 
-    /// Sends as much of the backlog as there is room for. The caller has the lock.
+    /// Sends as much of the backlog as there is room for. The caller holds the lock.
     ///
     /// - Returns: whether all was sent.
     func sendBacklog(over connection: SocketConnection) throws(PortError) -> Bool {
@@ -308,8 +312,9 @@ struct PacketSender: ~Copyable, Sendable {
         return true
     }
 
-    /// Sends the backlog as far as there is room. Never waits; when another thread is sending, that thread does this afterwards.
-    /// A thread that had the lock calls this, for it may have sent the backlog before its own message: the peer is read again then.
+    /// Sends the backlog as far as there is room. Never waits; when another thread is sending, that thread does this
+    /// afterwards. Called also after each unlock: the holder may have sent the backlog before its own message, and then
+    /// the peer is read again.
     func flush(over connection: SocketConnection) {
         while !backlog.isIdle, !connection.isClosed {
             let (isEmpty, isPausing) = backlog.withLock { ($0.isEmpty, $0.isPausing) }
@@ -319,23 +324,23 @@ struct PacketSender: ~Copyable, Sendable {
             lock.unlock()
             switch outcome {
             case .success(true): continue
-            // A peer that reads nothing any more always has room: waiting for it would never end.
+            // A peer that has stopped reading always has room: a wait for it would never end.
             case .failure(let failure) where failure.code == .deadName: return dropBacklog(over: connection)
             case .success(false): return awaitRoom(over: connection)
-            // The peer broke the format, say.
+            // The peer broke the format, for example.
             case .failure where connection.isClosed: return dropBacklog(over: connection)
             case .failure: return awaitRoom(over: connection, orAfter: Tuning.timeUntilRetry)
             }
         }
     }
 
-    /// There is no room for the backlog. The shared thread sends it when there is; at the port's end it is started for that, and
-    /// without it the thread that receives for the port does. At the right's end, without it, the backlog goes before the next
-    /// message, or when something is received.
+    /// The backlog finds no room. The I/O thread sends it when there is; at the port's end it is started for that, and
+    /// without it the thread that receives for the port does so. At the right's end, without it, the backlog goes
+    /// before the next message, or when something is received.
     ///
     /// - Parameters:
     ///   - connection: this sender's.
-    ///   - pause: after a failure, how long to wait instead: there may be room, so waiting for it would end at once.
+    ///   - pause: after a failure, how long to wait instead: there may be room, so a wait for it would end at once.
     func awaitRoom(over connection: SocketConnection, orAfter pause: Duration? = nil) {
         guard isPortsEnd else {
             if let loop = IOThread.startedLoop { watchRoom(over: connection, on: loop, orAfter: pause) }
@@ -345,7 +350,7 @@ struct PacketSender: ~Copyable, Sendable {
             if !backlog.isEmpty { backlog.isPausing = true }
             return !backlog.isEmpty
         }
-        // Another thread has sent it meanwhile. The first of the two has the peer read again.
+        // Another thread has sent it since. The first of the two has the peer read again.
         guard isPausing else { return resumeReading(over: connection) }
         chargeBacklog(over: connection)
         if let loop = try? IOThread.loop() { watchRoom(over: connection, on: loop, orAfter: pause) }
@@ -358,7 +363,7 @@ struct PacketSender: ~Copyable, Sendable {
             return backlog.isWatched
         }
         if isWatched { return }
-        // A port that has ended retains its connections no more, but what it owes is still to be sent.
+        // A port that has ended no longer retains its connections, but the replies that it owes must still be sent.
         let owner = isPortsEnd ? connection : nil
         func retry(after pause: Duration) {
             loop.add(
@@ -370,13 +375,13 @@ struct PacketSender: ~Copyable, Sendable {
         do {
             try IOThread.rooms().wait(for: connection)
         } catch {
-            // It cannot be waited for: at the port's end, which nothing else may poll any more, it is tried anew.
+            // Room cannot be watched: at the port's end, which nothing else may poll any more, it is retried.
             if owner != nil { return retry(after: Tuning.timeUntilRetry) }
             backlog.withLock { $0.isWatched = false }
         }
     }
 
-    /// Drops the backlog, which nothing will read.
+    /// Drops the backlog, which the peer will not read.
     private func dropBacklog(over connection: SocketConnection) {
         var dropped = backlog.withLock { backlog in
             var rest = SendBacklog(isWatched: backlog.isWatched, isOver: backlog.isOver)
@@ -390,9 +395,9 @@ struct PacketSender: ~Copyable, Sendable {
         }
     }
 
-    /// The backlog has been sent: the peer is read again.
+    /// The backlog was sent: the peer is read again.
     func resumeReading(over connection: SocketConnection) {
-        // The account first: it is right before the peer is read again.
+        // The account first: it is correct before the peer is read again.
         _ = backlog.withLock { $0.isPausing && $0.isEmpty ? $0.charge.take() : nil }
         var charge: PeerCharge?
         let wasPausing = backlog.withLock { backlog in
@@ -419,7 +424,7 @@ struct PacketSender: ~Copyable, Sendable {
 }
 
 extension Transmission {
-    /// The packets that have not been sent, and now will be by others.
+    /// Removes the packets that are not sent yet, for the backlog.
     ///
     /// - Parameter token: what is settled with the last of them.
     /// - Returns: the packets, in order.

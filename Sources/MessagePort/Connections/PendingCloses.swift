@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Descriptors that nobody uses any more are closed by a thread of its own, and whoever made their files decides how
-// long that takes. So they stay in their sender's account until they are closed: a peer that sends them faster is not
-// read.
+// Unused descriptors are closed by a separate thread, and the process that made their files controls how long that
+// takes. So they stay in their sender's account until they are closed: a peer that sends them faster is not read.
 
 import PortSystem
 import Synchronization
 
-/// How many descriptors that came over a connection wait to be closed. At the right's end it keeps the connection from which
-/// nothing is read until then, so that they need no weak reference to it.
+/// How many descriptors that came over a connection wait to be closed. At the right's end it retains the connection
+/// that is not read until then, so that it needs no weak reference to it.
 final class ClosingCount: Sendable {
     private let count = Atomic<Int>(0)
     private let limit = DescriptorShares().queued  // immutable
@@ -23,9 +22,9 @@ final class ClosingCount: Sendable {
     /// The connection that waits.
     var waitingConnection: SocketConnection? { waiting.withLock { $0 } }
 
-    /// Has a connection wait, or none, and marks it so.
+    /// Sets the connection that waits, or none, and its mark.
     ///
-    /// - Returns: whether it was marked so before.
+    /// - Returns: whether the mark was set before.
     @discardableResult
     func setWaiting(_ connection: SocketConnection?, _ mark: borrowing Atomic<Bool>) -> Bool {
         let (old, wasMarked) = waiting.withLock { waiting in
@@ -37,14 +36,14 @@ final class ClosingCount: Sendable {
     }
 }
 
-/// Who is told of the descriptors of a packet.
+/// Observes the closing of a packet's descriptors.
 final class PendingCloses: CloseObserver {
     private let count: ClosingCount  // immutable
     private let owner: PeerID  // immutable
     private let ledger: PeerQuotas?  // immutable
 
     /// - Parameters:
-    ///   - connection: over which they came.
+    ///   - connection: the connection over which they came.
     ///   - ledger: the accounts of the connection's port, at its end; nil at the right's end.
     init(_ connection: SocketConnection, _ ledger: PeerQuotas?) {
         count = connection.receiver.closingCount
@@ -65,13 +64,13 @@ final class PendingCloses: CloseObserver {
 }
 
 extension SocketConnection {
-    /// Whether nothing more is read at the right's end, because too many descriptors wait to be closed: then it is
-    /// paused.
+    /// Whether nothing more is read at the right's end, because too many descriptors wait to be closed: then the
+    /// connection is paused.
     func holdBackUntilClosed() -> Bool {
         guard receiver.closingCount.isAtLimit else { return false }
         receiver.closingCount.setWaiting(self, receiver.isHeldBack)
-        // They may have been closed since. Whoever closed the last may see no mark to take away any more. And a connection
-        // that is closed waits for nothing.
+        // They may have been closed since. The thread that closed the last may have seen no mark to clear. And a closed
+        // connection waits for nothing.
         guard receiver.closingCount.isAtLimit, !isClosed else {
             receiver.closingCount.setWaiting(nil, receiver.isHeldBack)
             updateInterest()  // who has seen the mark meanwhile may have put the connection aside

@@ -6,7 +6,7 @@ import RunLoopCore
 import Synchronization
 
 extension PortSockets {
-    /// Most connections that one call accepts; the others are reported again.
+    /// The most connections that one call accepts; the others are reported again.
     private static let acceptBudget = 64
 
     /// Accepts the connections that wait.
@@ -20,7 +20,7 @@ extension PortSockets {
     private func acceptOne(for sink: any MessageSink) -> Bool {
         var client: SocketConnection?
         let mayHaveMore = acceptOne(for: sink, &client)
-        // Most clients send at once: their message comes with this turn.
+        // Most clients send at once: their message is received in this pass.
         client?.receive(into: sink)
         return mayHaveMore
     }
@@ -37,7 +37,7 @@ extension PortSockets {
                 return true
             }
             guard let connection = try? SocketConnection(socket, port: sink) else { return true }
-            // Who is not admitted may not even begin to talk: asked before the first message is read.
+            // A peer that is not admitted must not begin to talk: checked before the first message is read.
             guard sink.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
                 SocketConnection.sendRefusal(.peerRefused, to: socket)
                 return true
@@ -49,26 +49,26 @@ extension PortSockets {
             client = connection
             return true
         } catch {
-            // Without a descriptor the connection would wait, and be reported, for ever: accept it with the spare one.
+            // Without a descriptor the connection would wait, and be reported, endlessly: accept it with the spare one.
             guard error.isDescriptorLimit else {
-                // The client waits, and would be reported without end.
+                // The client waits, and would be reported endlessly.
                 _ = try? IOThread.loop()
                 pauseListener()
                 return false
             }
             let isRefused = SpareDescriptor.shared.lend { refuseOne() }
             guard SpareDescriptor.shared.isMissing else { return isRefused }
-            // The next that is accepted would keep the number that becomes free when the refused one is closed.
+            // The next accepted connection would take the number that becomes free when the refused one is closed.
             pauseListener()
             return false
         }
     }
 
-    /// Connections that can be neither accepted nor refused, or not be watched, are not looked at for this time.
+    /// For how long the listener is not watched when a connection can be neither accepted nor refused.
     static let timeUntilRetry = Duration.milliseconds(10)
 
-    /// Does not look at the listener for a moment, if there is a thread to end that. It is not started for this: a loop
-    /// without a descriptor left cannot begin to sleep.
+    /// Stops watching the listener for a moment, if there is a thread to resume it. None is started for this: a loop
+    /// cannot begin to sleep when no descriptor is left.
     private func pauseListener() {
         guard let loop = IOThread.startedLoop else { return }
         let isListenerPaused = state.withLock { state in
@@ -89,13 +89,13 @@ extension PortSockets {
         }
     }
 
-    /// - Returns: why the connection is not kept.
+    /// - Returns: why the connection is not kept open.
     private func refusal(adding connection: SocketConnection) -> PortError.Code? {
         do throws(PortError) {
             try add(connection, isLimited: true)
             return nil
         } catch {
-            // What else the kernel refuses is, for the peer, that this process has nothing left for it.
+            // To the peer, any other refusal of the kernel means that this process has no resources for it.
             return error.code == .tooManyConnections ? error.code : .descriptorLimit
         }
     }
@@ -113,23 +113,23 @@ extension PortSockets {
         return try result.get().map { FileDescriptor(owning: $0) }
     }
 
-    /// Accepts a connection only to tell it that there is no descriptor for it.
+    /// Accepts a connection only to refuse it because no descriptor is left.
     private func refuseOne() -> Bool {
         guard let accepted = try? accept() else { return false }
-        // Closed here when nothing lies in it, so that the spare descriptor is there again when this returns. What a
-        // peer has sent may keep whoever closes it waiting: then the spare one is made again at one of the next looks.
+        // Closed here when it holds no data, so that the spare descriptor exists again when this returns. Data from the
+        // peer may delay the thread that closes it: then the spare one is made again at one of the next polls.
         SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(connection: accepted))
         return true
     }
 }
 
-/// A descriptor kept for the moment in which there is no other: lent, it lets a connection be refused cleanly. While it
+/// A descriptor reserved for the moment when no other is left: lent, it lets a connection be refused cleanly. While it
 /// is lent another thread may take its number; then it is made again as soon as there is a descriptor for it.
 package final class SpareDescriptor: Sendable {
     package static let shared = SpareDescriptor()
 
     private let spare = Mutex<EpollSet?>(nil)
-    /// There was one, and nobody has been able to make it again.
+    /// Whether it was lost and not made again yet.
     private let isLost = Atomic<Bool>(false)
 
     /// Whether there is none now, though there should be.
@@ -138,7 +138,7 @@ package final class SpareDescriptor: Sendable {
     /// Its number, which changes whenever it was lent; nil when there is none. For counts of descriptors.
     package var rawValue: CInt? { spare.withLock { $0?.raw } }
 
-    /// Makes sure that there is one.
+    /// Makes it, if there is none.
     package func reserve() {
         spare.withLock { make(&$0) }
     }
@@ -150,7 +150,7 @@ package final class SpareDescriptor: Sendable {
 
     /// Calls `body` while one more descriptor can be opened.
     ///
-    /// - Returns: the body's answer; false when there is no spare one.
+    /// - Returns: the result of `body`; false when there is no spare descriptor.
     package func lend(_ body: () -> Bool) -> Bool {
         spare.withLock { spare in
             let wasThere = spare != nil
@@ -166,41 +166,41 @@ package final class SpareDescriptor: Sendable {
     }
 }
 
-/// Which of a port's connections is read from without asking the kernel for the others: decides, does nothing else.
+/// Which of a port's connections is read without asking the kernel for the others: decides, does nothing else.
 ///
-/// Mostly one peer talks at a time, and waits for an answer before it says more. When two looks in a row at all
-/// sockets have found one packet of one connection and nothing else, the next looks read one packet from it alone: two
-/// system calls less for each. Whatever else comes waits for the next look at all: each eighth is one, and so is one
-/// that follows a look at that connection which found nothing.
+/// Mostly one peer talks at a time, and waits for an answer before it sends more. When two polls of all sockets in a
+/// row have found one packet of one connection and nothing else, the next polls read one packet from it alone: each
+/// saves two system calls. Whatever else comes waits for the next poll of all sockets: every eighth one, and the one
+/// after a poll of that connection that found nothing.
 struct SoleActivePeer: Sendable {
-    /// So many looks at it alone follow each other at most.
+    /// How many polls of the connection alone may follow each other.
     static let solePollLimit = 7
 
     private var connection: SocketConnection?
-    /// Whether the last two looks at all have found it alone.
+    /// Whether the last two polls of all sockets have found it alone.
     private var isProven = false
     private var solePollsLeft = 0
 
-    /// The connection that the next look is at, alone; nil when it is to be at all.
+    /// The connection to poll alone; nil to poll all sockets.
     mutating func next() -> SocketConnection? {
         if !isProven || solePollsLeft == 0 { return nil }
         solePollsLeft -= 1
         return connection
     }
 
-    /// A look at it alone has found nothing.
+    /// A poll of the connection alone has found nothing.
     mutating func didFindNothing() {
         self = SoleActivePeer()
     }
 
-    /// A look at all has found one packet of this connection and nothing else; nil: something else.
+    /// A poll of all sockets has found one packet of this connection and nothing else; nil: something else.
     mutating func didPoll(found: SocketConnection?) {
         isProven = found != nil && found === connection
         connection = found
         solePollsLeft = Self.solePollLimit
     }
 
-    /// A connection is listened to no more.
+    /// A connection was removed from the set.
     mutating func forget(_ other: SocketConnection) {
         if connection === other { didFindNothing() }
     }

@@ -14,17 +14,18 @@ package final class PortSockets: QuotaObserver {
         var lastKey: UInt64 = listenerKey
         var members: [UInt64: SocketConnection] = [:]
         var keys: [ObjectIdentifier: UInt64] = [:]
-        /// What is waited for on those connections that are paused.
+        /// The events that paused connections wait for.
         var pausedInterests: [UInt64: EpollEvents] = [:]
-        /// Those among them that have left the set. One comes back when it is to be read, as soon as the kernel takes it.
+        /// The paused connections that were removed from the set. One is added again when it is to be read, as soon as
+        /// the kernel allows it.
         var silenced: Set<UInt64> = []
-        /// The connections with rings that had something last.
+        /// The connections with rings that had data last.
         var busyRings: [SocketConnection] = []
         var soleActive = SoleActivePeer()
-        /// The number of looks, to begin each with another of the sockets that are ready.
+        /// The number of polls, so that each begins with another of the ready sockets.
         var pollCount = 0
         var isClosed = false
-        /// The listener is not watched for a moment.
+        /// Whether the listener is not watched for a moment.
         var isListenerPaused = false
     }
 
@@ -35,7 +36,7 @@ package final class PortSockets: QuotaObserver {
     let epoll: EpollSet  // immutable
     let state = Mutex(State())
     let accounts = PeerQuotas()
-    /// The kernel has not taken a connection back into the set.
+    /// Whether the kernel has failed to add a connection to the set again.
     private let lacksConnection = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
@@ -47,13 +48,13 @@ package final class PortSockets: QuotaObserver {
         }
     }
 
-    /// Whether these are a forked child's copies of its parent's.
+    /// Whether these are a forked child's copies of its parent's sockets.
     var isInherited: Bool { sysForkCount() != forkCount }
 
     /// The descriptor to wait on.
     var rawValue: CInt { epoll.raw }
 
-    /// Opens a listening socket under a path that nobody can guess.
+    /// Opens a listening socket under an unguessable path.
     ///
     /// - Returns: its address; the same each time.
     func listen(in directory: PortDirectory) throws(PortError) -> PortAddress {
@@ -61,9 +62,9 @@ package final class PortSockets: QuotaObserver {
         return try listen(on: directory.endpoints().makeListener(backlog: Self.backlog)).address
     }
 
-    /// Listens with a socket. One that the port has already stays, and the other is closed.
+    /// Listens on a socket. If the port has one already, that stays, and the new one is closed.
     ///
-    /// - Returns: the address of the port, and whether the socket was taken.
+    /// - Returns: the port's address, and whether the socket was taken.
     func listen(on listener: consuming Listener) throws(PortError) -> (address: PortAddress, isTaken: Bool) {
         let address = PortAddress(path: listener.path)
         var offered: Listener? = consume listener
@@ -82,12 +83,12 @@ package final class PortSockets: QuotaObserver {
         return try result.get()
     }
 
-    /// Listens to a connection too. A client of the port whose sockets these are is counted as one of its senders,
-    /// until it is found closed.
+    /// Adds a connection to the set. A client of the port that owns these sockets counts as one of its senders until
+    /// its connection is found closed.
     ///
     /// - Parameters:
     ///   - connection: the connection.
-    ///   - isLimited: whether its process may have too many.
+    ///   - isLimited: whether the limit of connections for its process applies.
     /// - Throws: `tooManyConnections`, or why the kernel cannot watch it.
     func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
         let sink = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
@@ -124,14 +125,14 @@ package final class PortSockets: QuotaObserver {
         }
     }
 
-    /// Listens to a connection over which a reply to a message of the port may come.
+    /// Adds a connection over which a reply to a message of the port may come.
     func add(over connection: any ReplyConnection) throws(PortError) {
-        // There are no others.
+        // There are no other types.
         if let connection = connection as? SocketConnection { try add(connection) }
     }
 
-    /// Waits from now on for what the connection is to be waited for. The kernel is told under the lock, so that what
-    /// was said last is what holds.
+    /// Registers the connection's current interest with the kernel. The call is made under the lock, so that the last
+    /// change wins.
     func updateInterest(in connection: SocketConnection) {
         let isLost = state.withLock { state in
             guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
@@ -151,8 +152,7 @@ package final class PortSockets: QuotaObserver {
         if isLost { restoreSilencedLater() }
     }
 
-    /// The kernel has nothing left to take a connection back into the set with. It is asked again after a while, and whenever
-    /// somebody receives.
+    /// The kernel has no resources to add a connection to the set again. Retried after a while, and at each receive.
     private func restoreSilencedLater() {
         if lacksConnection.exchange(true, ordering: .sequentiallyConsistent) { return }
         guard let loop = try? IOThread.loop() else { return }
@@ -166,7 +166,7 @@ package final class PortSockets: QuotaObserver {
         }
     }
 
-    /// So many times the kernel is asked in one look, 64 sockets each: as long as those that it names are put aside.
+    /// How many rounds of 64 reports one poll takes from the kernel, as long as the reported connections are paused.
     private static let roundLimit = 8
 
     /// Receives what has arrived on any of the sockets. Never waits.
@@ -174,9 +174,9 @@ package final class PortSockets: QuotaObserver {
     /// - Parameters:
     ///   - sink: the port.
     ///   - budget: how many packets may still be read.
-    ///   - generation: the number of the source whose handler takes what comes, at once: one packet will do, and the rest may
-    ///     wait for the next look: see `SoleActivePeer`.
-    /// - Returns: how many were ready; zero when nothing is left to read.
+    ///   - generation: the generation of the source whose handler takes a message at once: one packet is enough, and
+    ///     the rest may wait for the next poll: see `SoleActivePeer`.
+    /// - Returns: how many sockets were ready; zero when nothing is left to read.
     func receive(into sink: any MessageSink, _ budget: inout ReceiveBudget, forGeneration generation: UInt64? = nil)
         -> Int
     {
@@ -188,7 +188,7 @@ package final class PortSockets: QuotaObserver {
             let reports = epoll.wait(until: .distantPast)
             count += reports.count
             let hasSkippedSome = receive(reports, into: sink, &budget)
-            // Behind a crowd of connections that are not read others may wait.
+            // Other connections may wait behind many that are not read.
             guard hasSkippedSome, reports.count >= EpollSet.reportLimit, !budget.isSpent else { break }
         }
         return count
@@ -200,7 +200,7 @@ package final class PortSockets: QuotaObserver {
         return receive(into: sink, &budget)
     }
 
-    /// - Returns: whether there is such a connection, and it had a packet.
+    /// - Returns: whether there is a sole active connection, and it had a packet.
     private func receiveFromSoleActive(into sink: any MessageSink, _ generation: UInt64, _ budget: inout ReceiveBudget)
         -> Bool
     {
@@ -217,9 +217,9 @@ package final class PortSockets: QuotaObserver {
         return false
     }
 
-    /// - Returns: whether some were not read because of what their processes take up.
+    /// - Returns: whether some were not read because of what their processes use.
     private func receive(_ reports: [EpollReport], into sink: any MessageSink, _ budget: inout ReceiveBudget) -> Bool {
-        // The kernel names them in the same order each time: where places are few, the first would get them all.
+        // The kernel reports them in the same order each time: where slots are few, the first would get them all.
         let pollCount = state.withLock { state in
             state.pollCount &+= 1
             return state.pollCount
@@ -236,7 +236,7 @@ package final class PortSockets: QuotaObserver {
             }
             let (count, hasMore) = receive(report, from: member, into: sink, limit: grant)
             budget.spend(count, by: member.owner)
-            // The second one was none.
+            // The second read found nothing.
             if reports.count == 1, count == 2, !hasMore { soleActive = member }
             if member.receiver.isHeldBack.load(ordering: .acquiring) { hasSkippedSome = true }
             if member.isClosed, remove(report.key), member.port?.object === sink, !member.isOnlyObserving {
@@ -244,26 +244,26 @@ package final class PortSockets: QuotaObserver {
             }
         }
         state.withLock { state in
-            // One that is listened to no more is not kept.
+            // A connection that was removed is not retained.
             let isHere = soleActive.map { state.keys[ObjectIdentifier($0)] != nil } ?? false
             state.soleActive.didPoll(found: isHere ? soleActive : nil)
         }
         if endedCount > 0 {
-            // One that has connected meanwhile is a sender: the port still has one then. Not for each that has ended:
-            // so whoever connects and ends all the time would keep the port from everything else.
+            // A client that has connected since is a sender: the port still has one then. Once for all that have ended,
+            // not for each: otherwise a client that keeps connecting and disconnecting would occupy the port.
             acceptAll(for: sink)
             for _ in 0..<endedCount { sink.clientDidDisconnect() }
         }
         return hasSkippedSome
     }
 
-    /// - Returns: as the connection does.
+    /// - Returns: as the connection's `receive`.
     private func receive(
         _ report: EpollReport, from member: SocketConnection, into sink: any MessageSink, limit: Int
     ) -> (count: Int, hasMore: Bool) {
-        // There is room for what is overdue, or nobody who will read it.
+        // There is room for the backlog, or no peer to read it.
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.flush() }
-        // A right's end never gets messages for a port, and the end of another port's connection has its own.
+        // A right's end never gets messages for a port, and another port's connection has its own.
         let result = member.receive(into: member.port?.object, limit: limit, isReported: true)
         noteBusyRing(of: member)
         if !report.events.isDisjoint(with: .hangUpOrError), member.receiver.isHeldBack.load(ordering: .acquiring) {
@@ -273,9 +273,9 @@ package final class PortSockets: QuotaObserver {
         return (result.count, result.hasMore)
     }
 
-    /// Listens to a connection no more.
+    /// Removes a connection from the set.
     ///
-    /// - Returns: false when that was so already.
+    /// - Returns: false when it was not in the set.
     func remove(_ key: UInt64) -> Bool {
         let member = state.withLock { state in
             let member = state.members.removeValue(forKey: key)
@@ -292,8 +292,8 @@ package final class PortSockets: QuotaObserver {
         return true
     }
 
-    /// Closes the listener and the connections. One over which the port still owes a reply lives until that is sent,
-    /// but its client can send nothing more.
+    /// Closes the listener and the connections. A connection over which the port still owes a reply lives until that is
+    /// sent, but its client can send nothing more.
     func close() {
         var listener: Listener?  // closed without the lock
         let members = state.withLock { state in
@@ -307,7 +307,7 @@ package final class PortSockets: QuotaObserver {
         accounts.serve(nil)
         for member in members.values {
             epoll.remove(member.descriptor.rawValue)
-            // One of another port goes on there.
+            // A connection of another port stays open there.
             let isOthers = member.state.withLock { $0.listeners.contains { $0.object === self } }
             if member.port != nil, !isOthers { member.portDidEnd() }
         }
@@ -317,10 +317,10 @@ package final class PortSockets: QuotaObserver {
 // MARK: - Renewing
 
 extension PortSockets {
-    /// Listens with another socket in place of the one whose path has gone. The connections stay.
+    /// Listens on another socket in place of one whose path is gone. The connections stay.
     ///
     /// - Parameters:
-    ///   - path: the path that has gone. A port that listens elsewhere by now goes on doing so.
+    ///   - path: the path that is gone. A port that already listens under another path continues to.
     ///   - listener: the other socket.
     /// - Returns: the address.
     /// - Throws: `invalidPort` when the sockets are closed; why the kernel cannot watch the other one.
@@ -349,12 +349,12 @@ extension PortSockets {
 
 // MARK: - Accounts
 
-// Back-pressure for each process. Which connections are paused is decided under the lock of the sockets, so that a
-// connection is never paused after the room for it has come.
+// Back-pressure for each process. Connections are paused under the lock of the sockets, so that none is paused after
+// the room for it has come.
 extension PortSockets {
-    /// Counts a connection that gets rings, if it may, and makes what it needs.
+    /// Reserves rings for a connection in its process's account, and makes what they need.
     ///
-    /// - Returns: what was made; nil when the process has enough rings, or there was nothing to make it of: then it is not counted.
+    /// - Returns: what was made; nil when the process has enough rings, or making it failed: then nothing is reserved.
     func withRings<Made>(for connection: SocketConnection, _ make: () -> Made?) -> Made? {
         let key = state.withLock { state -> UInt64? in
             guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.reserveRings(key) })
@@ -369,7 +369,7 @@ extension PortSockets {
 
     /// Reads again from connections of processes that are under their limits.
     ///
-    /// - Parameter owner: of which process; nil for all.
+    /// - Parameter owner: the process; nil for all.
     func resume(_ owner: PeerID? = nil) {
         let resumed = state.withLock { state in
             let members = accounts.withLock { $0.removeResumable(of: owner) }.compactMap { state.members[$0] }
@@ -393,8 +393,8 @@ extension PortSockets {
         return isHeldBack
     }
 
-    /// Does not look at a paused connection whose peer is gone, which the kernel would report for ever, until it is
-    /// read again.
+    /// Removes a paused connection whose peer is gone from the set, as the kernel would report it endlessly, until it
+    /// is read again.
     func silence(_ connection: SocketConnection) {
         state.withLock { state in
             guard connection.receiver.isHeldBack.load(ordering: .acquiring),
@@ -402,7 +402,7 @@ extension PortSockets {
             else { return }
             epoll.remove(connection.descriptor.rawValue)
             state.silenced.insert(key)
-            // Whoever paused it has perhaps not said so yet: nothing is waited for until it is to be read again.
+            // The thread that paused it may not have updated its interest yet: no events until it is to be read again.
             state.pausedInterests[key] = []
         }
     }

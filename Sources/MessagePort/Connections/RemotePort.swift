@@ -6,8 +6,8 @@ package import RunLoopCore
 import Synchronization
 
 /// A port of another process: the SOCK_SEQPACKET transport. There is one object for each port and process, and it has
-/// one connection, however many rights and threads use it. A right that came in a message has none before it is used:
-/// whoever sends an address decides where it leads, so nothing is done about it on the thread that receives.
+/// one connection, however many rights and threads use it. A right that came in a message is not connected before it is
+/// used: the sender of an address chooses where it leads, so the receiving thread does nothing about it.
 package final class RemotePort: PortEndpoint {
     struct Link {
         /// Why there will never be a connection.
@@ -21,7 +21,7 @@ package final class RemotePort: PortEndpoint {
 
     let portAddress: PortAddress  // immutable
     let link = Mutex(Link())
-    /// The connection: made once, and kept. Set under the lock of `link`; to read it needs none.
+    /// The connection: made once, and retained. Set under the lock of `link`, read without it.
     let made = SetOnceReference<SocketConnection>()
     private let forkCount = sysForkCount()  // immutable
     /// How many requests wait in each loop and mode, nested ones included.
@@ -33,7 +33,7 @@ package final class RemotePort: PortEndpoint {
         made.set(connection)
     }
 
-    /// Stands for a port that nobody has looked for yet.
+    /// Stands for a port that is not connected yet.
     init(_ portAddress: PortAddress) {
         self.portAddress = portAddress
     }
@@ -63,7 +63,7 @@ package final class RemotePort: PortEndpoint {
         guard var message = offered.take() else { return }
         do throws(PortError) {
             if try sendPlain(&message, until: deadline) { return }
-            // It is of the same process as this object, and looks itself whether that is this one.
+            // The connection checks by itself whether this is its process, which is also this object's.
             let isSent: Void? = try made.withObject { (connection) throws(PortError) in
                 try connection.send(message, until: deadline)
             }
@@ -77,10 +77,10 @@ package final class RemotePort: PortEndpoint {
         try connection.send(message, until: deadline)
     }
 
-    /// Sends a message that is bytes alone, and wants no answer, if there is a connection and nobody is in the way. The bytes
-    /// are taken out of the message meanwhile: so they are not retained, and are left to other messages then.
+    /// Sends a plain message, if there is a connection and the send lock is free. The bytes are moved out of the
+    /// message meanwhile: so they are not retained, and are recycled for other messages then.
     ///
-    /// - Returns: whether it was sent; if not, the message is as it was.
+    /// - Returns: whether it was sent; if not, the message is unchanged.
     private func sendPlain(_ message: inout MachMessage, until deadline: SendDeadline) throws(PortError) -> Bool {
         guard !message.envelope.hasReplyRight, let bytes = message.parts.removeOnlyBytes() else { return false }
         let id = message.id
@@ -112,7 +112,7 @@ package final class RemotePort: PortEndpoint {
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
         guard let source = try reached().replySource() else { return }
-        // Counted first: a request that ends meanwhile leaves the source in the loop, or puts it back.
+        // Counted first: a request that ends meanwhile leaves the source in the loop, or adds it again.
         waiting.withLock { $0[Waiters(loop: ObjectIdentifier(loop), mode: mode), default: 0] += 1 }
         do throws(PortError) {
             try loop.addOrThrow(source, to: mode)
@@ -127,40 +127,39 @@ package final class RemotePort: PortEndpoint {
         leave(loop, mode)
     }
 
-    /// One request fewer waits in the loop and mode: after the last the source leaves them, unless somebody else needs
-    /// it.
+    /// One request fewer waits in the loop and mode: after the last one the source is removed from them, unless other
+    /// code needs it.
     private func leave(_ loop: ThreadRunLoop, _ mode: RunLoopMode) {
         waiting.withLock { waiting in
             let key = Waiters(loop: ObjectIdentifier(loop), mode: mode)
             let count = waiting[key] ?? 0
             waiting[key] = count > 1 ? count - 1 : nil
         }
-        // In the private mode it may stay: nothing but requests runs there, and the next one saves the system calls.
+        // In the private mode it may stay: only requests run there, and the next one saves the system calls.
         guard mode != .portReply, !isNeeded(on: loop, in: mode),
             let source = connection?.state.withLock({ $0.source })
         else { return }
         loop.remove(source, from: mode)
-        // Somebody may have come meanwhile, and have found the source in the loop.
+        // A waiter may have come meanwhile, and have found the source in the loop.
         if isNeeded(on: loop, in: mode) { try? loop.addOrThrow(source, to: mode) }
     }
 
-    /// Whether somebody waits in the loop and mode for what comes over the connection.
+    /// Whether a request or a watcher waits in the loop and mode for what comes over the connection.
     private func isNeeded(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
         if waiting.withLock({ $0[Waiters(loop: ObjectIdentifier(loop), mode: mode)] != nil }) { return true }
         guard let connection else { return false }
-        // Requests that were handed on are not counted; the shared thread listens for their replies.
+        // Forwarded requests are not counted; the I/O thread watches for their replies.
         if mode == .default, loop == IOThread.startedLoop, connection.awaitsReply { return true }
         return connection.hasWatcher(on: loop, in: mode)
     }
 }
 
-// MARK: - Reaching
+// MARK: - Connecting
 
-//   not reached ──connected──▶ reached         both for ever; a full backlog, or a want of descriptors or memory, is
-//        ╰──────nobody there──▶ failed         neither: the next use tries again
+//   not reached ──connected──▶ reached         both final; a full backlog, or a lack of descriptors or memory, leads to
+//        ╰────nothing there──▶ failed          neither: the next use tries again
 extension RemotePort {
-    /// How long a task waits before it tries again to connect where too many wait to be accepted: nothing tells of a
-    /// place.
+    /// How long a task waits before it tries again to connect to a full backlog: the kernel does not report room in it.
     static let timeUntilRetry = Duration.milliseconds(10)
 
     /// The connection, if there is one already.
@@ -174,7 +173,7 @@ extension RemotePort {
 
     package func isFoundDead() -> Bool {
         if isInherited { return true }
-        // What cannot be found out now is not known to be gone.
+        // A port whose state cannot be determined now is not known to be gone.
         return (try? reachedUnlessDead()).map { $0?.isFoundDead() ?? true } ?? false
     }
 
@@ -186,17 +185,18 @@ extension RemotePort {
 
     /// The connection, made now if there is none yet.
     ///
-    /// - Parameter deadline: how long to wait while too many others wait to be accepted.
+    /// - Parameter deadline: how long to wait while the port's backlog is full.
     /// - Returns: the connection, the same each time.
-    /// - Throws: `deadName` when nobody is there; `peerRefused`, `malformedPacket` and `systemCallFailed` when nobody
-    ///   can be reached there; these stay. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` when no memory is left.
+    /// - Throws: `deadName` when no process listens there; `peerRefused`, `malformedPacket` and `systemCallFailed` when
+    ///   none can be reached there; these are final. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` when no
+    ///   memory is left.
     func reached(until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SocketConnection {
         try checkProcess()
         if let known = connection { return known }
         if let failure = link.withLock({ $0.failure }) { throw failure }
         let outcome = Result { () throws(PortError) in try connect(until: deadline) }
-        // Of threads that come at once the first decides; the others' connections go, after the lock is free. Also when it has
-        // found nobody: with a connection the port would be dead and alive.
+        // Of concurrent threads the first decides; the others' connections are released after the unlock. Also when the
+        // first has found no listener: with a connection the port would be dead and alive.
         let decided = link.withLock { link -> Result<SocketConnection, PortError> in
             if let connection { return .success(connection) }
             if let failure = link.failure { return .failure(failure) }
@@ -209,7 +209,7 @@ extension RemotePort {
         return try decided.get()
     }
 
-    /// As above, in a task, which holds no thread while it waits.
+    /// As above, in a task, which blocks no thread while it waits.
     nonisolated(nonsending) func reached(waiting wait: SendWait) async throws(PortError) -> SocketConnection {
         while true {
             do throws(PortError) {
@@ -262,8 +262,8 @@ extension RemotePort {
             try connection.watchRoom(notice, for: self)
         } catch {
             guard error.code == .sendTimedOut else { throw error }
-            // Too many wait to be accepted, and nothing tells of a place: whoever finds none asks again. The timer
-            // keeps the notice, as nobody else has to.
+            // The backlog is full, and the kernel does not report room in it: a sender that finds none asks again. The
+            // timer retains the notice, so no other code has to.
             notice.loop.add(
                 RunLoopTimer(after: Self.timeUntilRetry) { _ in notice.notify(.possible) }, to: notice.mode)
         }
@@ -271,12 +271,12 @@ extension RemotePort {
 }
 
 extension SocketConnection {
-    /// Looks whether there is room whenever the socket says so, or says that its peer is gone.
+    /// Checks for room whenever the socket is writable, or its peer is gone.
     ///
     /// - Parameters:
-    ///   - notice: who is told, once.
-    ///   - port: the port whose right stays as long as the notice waits.
-    /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; the notice is still the
+    ///   - notice: is delivered, once.
+    ///   - port: the port whose right is retained as long as the notice waits.
+    /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; then the notice is still the
     ///   caller's.
     func watchRoom(_ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
         let watch = try RoomWatch(self, for: port)
@@ -292,9 +292,9 @@ extension SocketConnection {
         if notice.loop.hasEnded { notice.cancel() }
     }
 
-    /// Suspends the task until there may be room: the shared thread wakes it.
+    /// Suspends the task until there may be room: the I/O thread wakes it.
     ///
-    /// - Throws: why the wait ended without; `descriptorLimit` and `systemCallFailed` when room cannot be watched for.
+    /// - Throws: why the wait ended without room; `descriptorLimit` and `systemCallFailed` when room cannot be watched.
     nonisolated(nonsending) func waitForRoom(_ wait: SendWait) async throws(PortError) {
         if !wait.mayWait { throw PortError(.sendTimedOut) }
         let notice = LoopNotification<SendPossibility>(on: try IOThread.loop(), in: .default) { _ in wait.wake() }
@@ -304,7 +304,7 @@ extension SocketConnection {
     }
 }
 
-/// Tells of room when there is some.
+/// Delivers the notice when there is room.
 private struct RoomRoutine: SourceRoutine {
     let watch: RoomWatch
     let notice: LoopNotification<SendPossibility>
@@ -327,7 +327,7 @@ private final class RoomWatch: Sendable {
         self.port = port
         do throws(SystemError) {
             let trigger = try EpollSet()
-            // The end of a port closes its connections for receiving, which would look like the peer's end there.
+            // The end of a port closes its connections for receiving, which here would look like the peer's end.
             let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
             try trigger.add(connection.descriptor.rawValue, events, key: 0)
             self.trigger = trigger
@@ -338,7 +338,7 @@ private final class RoomWatch: Sendable {
 
     var rawValue: CInt { trigger.raw }
 
-    /// What to tell now; nil when there is no room.
+    /// What to deliver now; nil when there is no room.
     var possibility: SendPossibility? {
         if connection.isInherited { return .deadName }
         if connection.port == nil, connection.isFoundDead() { return .deadName }

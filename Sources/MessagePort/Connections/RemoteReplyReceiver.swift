@@ -16,7 +16,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         try connection.checkProcess()
-        // What `use` does after an error settles the request.
+        // After an error `use` settles the request.
         if connection.isAbandoned(token) { throw PortError(.deadName) }
         if connection.port != nil { return try connection.reply(message, answering: token) }
         try connection.send(message, answering: token, until: .instant(deadline))
@@ -56,7 +56,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         connection.watchAbandonment(of: token) { [weak other] in other?.giveUp(token: otherToken) }
     }
 
-    /// The request is handed on to another process: the port that got it also listens for the answer.
+    /// The request is forwarded to another process: the port that got it also receives the answer.
     func expectReply(over other: any ReplyConnection) throws(PortError) {
         try connection.checkProcess()
         guard let sink = connection.port?.object else { throw PortError(.invalidPort) }

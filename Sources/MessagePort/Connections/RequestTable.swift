@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The requests of one connection, in both directions, by the tokens that ask for their replies. A plain value: it says what is
-// to be notified, and the connection notifies it when it has unlocked the table.
+// The requests of one connection, in both directions, by the tokens that ask for their replies. A plain value: it
+// returns what is to be notified, and the connection notifies it after the unlock.
 //
-//   of this end    sending ──didSend──▶ awaited ──a reply, an error, or given up──▶ gone
+//   of this end    sending ──didSend──▶ awaited ──a reply, an error, or abandoned──▶ gone
 //                  sending ──a reply, or sending fails──▶ gone
-//   of the peer    owed ──answered, or dropped──▶ gone
-//                  owed ──the peer gives up──▶ abandoned ──answered, or dropped──▶ gone
+//   of the peer    unanswered ──answered, or dropped──▶ gone
+//                  unanswered ──the peer abandons it──▶ abandoned ──answered, or dropped──▶ gone
 
 struct RequestTable: Sendable {
     /// A request of this end.
     private struct Awaited {
         let target: ReplyTarget
-        /// While the message is being sent, the reply right is its sender's, and the end of the connection does not touch it.
+        /// While the message is being sent, its sender owns the reply right, and the end of the connection does not
+        /// touch it.
         var isSending = true
     }
 
     /// A request of the peer's that is neither answered nor dropped.
     private struct Unanswered {
         var isAbandoned = false
-        /// What to call when the requester gives up.
+        /// What to call when the request is abandoned.
         var watches: [@Sendable () -> Void] = []
     }
 
@@ -50,7 +51,7 @@ struct RequestTable: Sendable {
 
     /// The message with the request was sent.
     ///
-    /// - Returns: what receives the reply; nil when that has come already, or is not wanted any more.
+    /// - Returns: what receives the reply; nil when that has come already, or is no longer wanted.
     mutating func didSend(_ token: UInt64) -> ReplyTarget? {
         awaited[token]?.isSending = false
         return awaited[token]?.target
@@ -68,12 +69,12 @@ struct RequestTable: Sendable {
 
     /// A request of the peer's was answered or dropped.
     ///
-    /// - Returns: what need not be called any more; it goes without a lock.
+    /// - Returns: the watches, which need not be called any more; the caller releases them without a lock.
     mutating func settle(_ token: UInt64) -> [@Sendable () -> Void] {
         unanswered.removeValue(forKey: token)?.watches ?? []
     }
 
-    /// The peer gives a request up.
+    /// The peer abandons a request.
     ///
     /// - Returns: what to call.
     mutating func abandon(_ token: UInt64) -> [@Sendable () -> Void] {
@@ -82,7 +83,7 @@ struct RequestTable: Sendable {
         return watches
     }
 
-    /// The peer is gone, and gives all its requests up.
+    /// The peer is gone, and all its requests are abandoned.
     ///
     /// - Returns: what to call.
     mutating func abandonAll() -> [@Sendable () -> Void] {
@@ -91,9 +92,9 @@ struct RequestTable: Sendable {
         return watches
     }
 
-    /// Calls `watch` when the peer gives the request up.
+    /// Calls `watch` when the request is abandoned.
     ///
-    /// - Returns: whether it has done so already, and `watch` is not noted.
+    /// - Returns: whether it is abandoned already, and `watch` is not retained.
     mutating func watchAbandonment(of token: UInt64, _ watch: @escaping @Sendable () -> Void) -> Bool {
         if isAbandoned(token) { return true }
         unanswered[token]?.watches.append(watch)
@@ -102,7 +103,7 @@ struct RequestTable: Sendable {
 
     /// The connection ends. A request that is being sent stays until that is over.
     ///
-    /// - Returns: what will receive no reply, and what to call because the peer has given its requests up.
+    /// - Returns: what will receive no reply, and what to call because the peer's requests are abandoned.
     mutating func endAllSent() -> (unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void]) {
         let (ended, watched) = (awaited.values.filter { !$0.isSending }, unanswered)
         awaited = awaited.filter { $0.value.isSending }

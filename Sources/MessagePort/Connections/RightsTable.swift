@@ -4,15 +4,15 @@
 import PortSystem
 import Synchronization
 
-/// What this process knows by address: its own ports, and the ports of others that it holds rights to. It makes sure
-/// that the same port is the same right each time it is received, and that a port of this process is reached in memory.
+/// What this process knows by address: its own ports, and the ports of others that it holds rights to. It makes the
+/// same port the same right each time it is received, and has messages to a port of this process sent in memory.
 package final class RightsTable: Sendable {
     /// The process's table.
     package static let shared = RightsTable()
 
     private enum Entry: Sendable {
-        /// A port of this process, kept until it ends: one that others refer to weakly has its references counted the slow
-        /// way, by all who use it.
+        /// A port of this process, retained until it ends: an object with weak references has slow reference counts,
+        /// for all that use it.
         case own(any PortEndpoint)
         /// A port that has ended, or one of another process, as long as there are rights to it.
         case other(Reference)
@@ -29,11 +29,11 @@ package final class RightsTable: Sendable {
         weak let destination: (any PortEndpoint)?
     }
 
-    // A destination found here may turn out to be held by nobody else. Its end takes this lock (`prune`), so it must
-    // come after the lock is free: what a closure under the lock has looked at, it returns.
+    // A destination found here may have no other reference left. Its deinit takes this lock (`prune`), so it must run
+    // after the unlock: a closure under the lock returns each destination that it has read.
     private let entries = Mutex<[PortAddress: Entry]>([:])
 
-    /// A port of this process has this address from now on.
+    /// Enters a port of this process at its address.
     func publish(_ port: any PortEndpoint, at address: PortAddress) {
         replaceEntry(at: address, by: .own(port))
     }
@@ -52,18 +52,18 @@ package final class RightsTable: Sendable {
         withExtendedLifetime(other) {}
     }
 
-    /// What an address leads to, as far as this process knows it.
+    /// What an address leads to, as far as this process knows.
     func destination(at address: PortAddress) -> (any PortEndpoint)? {
         entries.withLock { $0[address]?.destination }
     }
 
-    /// The address leads nowhere any more.
+    /// Removes an address.
     func forget(_ address: PortAddress) {
         let other = entries.withLock { $0.removeValue(forKey: address) }
         withExtendedLifetime(other) {}
     }
 
-    /// Forgets an address whose port or last right is gone.
+    /// Removes an address whose port or last right is gone.
     func prune(_ address: PortAddress) {
         let other = entries.withLock { entries -> (any PortEndpoint)? in
             let other = entries[address]?.destination
@@ -77,7 +77,7 @@ package final class RightsTable: Sendable {
     ///
     /// - Parameters:
     ///   - address: the address.
-    ///   - deadline: how long to wait while too many others wait to be accepted.
+    ///   - deadline: how long to wait while the port's backlog is full.
     /// - Returns: the right; nil when no live port is there.
     /// - Throws: `sendTimedOut` when the port has too many connections waiting to be accepted; `peerRefused`,
     ///   `malformedPacket`, `descriptorLimit`, `systemCallFailed`.
@@ -94,16 +94,16 @@ package final class RightsTable: Sendable {
         }
     }
 
-    /// The right to the port at an address that came in a message. Does not look whether the port is there: the right
-    /// finds that out when it is used.
+    /// The right to the port at an address that came in a message. Does not check whether the port exists: the right
+    /// finds out when it is used.
     func right(receivedAt address: PortAddress) -> SendRight {
         if address == .nowhere { return SendRight(DeadPort(address)) }  // the name of many ports
-        // Under such an address there is never another port.
+        // No other port ever has such an address.
         let isUnique = address.isOfPort
         return SendRight(destination(at: address) { isUnique || !$0.isDead })
     }
 
-    /// The destination that stands for an address: the known one if it is fit, else one that is not reached yet.
+    /// The destination for an address: the known one if it is fit, else a new one, not connected yet.
     private func destination(
         at address: PortAddress, isFit: (any PortEndpoint) -> Bool
     ) -> any PortEndpoint {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// How both ends of a connection agree on rings: the right's end offers its memory once there is traffic that is worth it, and the
+// How both ends of a connection agree on rings: the right's end offers its memory once there is enough traffic, and the
 // port's end answers with its own. From then on each end writes into a ring of its own memory: see `OutgoingPath`.
 
 import PortSystem
 import Synchronization
 
 enum RingNegotiation {
-    /// Offers rings to the port's end, when it is time. The caller has the send lock.
+    /// Offers rings to the port's end, when it is time. The caller holds the send lock.
     static func offerIfDue(over connection: SocketConnection) {
         guard connection.port == nil else { return }
         switch connection.sender.channel.path.withLock({ $0.nextOffer() }) {
@@ -19,7 +19,7 @@ enum RingNegotiation {
         }
         do throws(SystemError) {
             let (end, descriptors) = try RingEnd.make()
-            // First: the answer may be there before this goes on.
+            // First: the answer may come before the send returns.
             connection.sender.channel.path.withLock { $0.didOffer(end) }
             let header = PacketHeader(
                 kind: .ring, descriptorCount: UInt16(descriptors.count), totalLength: UInt64(SharedRing.memorySize))
@@ -27,13 +27,13 @@ enum RingNegotiation {
                 connection.descriptor.rawValue, head: header.words, body: [], descriptors: descriptors)
             if outcome != .sent { connection.sender.channel.path.withLock { $0.withdrawOffer() } }
         } catch {
-            // What there is too little of now may be there later: then they have to be earned anew.
+            // A shortage may pass: then rings must be earned anew.
             let mayRetry = error.isShortage || error.isInFlightLimit
             connection.sender.channel.path.withLock { if mayRetry { $0.withdrawOffer() } else { $0.refuse() } }
         }
     }
 
-    /// The right's end offers rings: its memory, and the other end of its wake channel.
+    /// Handles the right's end's offer of rings: its memory, and the other end of its wake channel.
     static func accept(
         offer header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
         over connection: SocketConnection
@@ -57,14 +57,14 @@ enum RingNegotiation {
         return true
     }
 
-    /// Maps the memory that the peer has made, the first of the descriptors.
+    /// Maps the peer's memory, the first of the descriptors.
     private static func mapMemory(_ descriptors: [SharedDescriptor]) -> SharedMemory? {
         guard let file = descriptors.first else { return nil }
         return (try? SharedMemory.map(file, size: SharedRing.memorySize)) ?? nil
     }
 
-    /// The port's end has answered, with its memory and its channel if it takes rings. Where its memory is lost, everything stays on
-    /// the socket: the port's end uses no ring before this end does.
+    /// Handles the port's end's answer, with its memory and its channel if it accepts rings. Where its memory is lost,
+    /// everything stays on the socket: the port's end uses no ring before this end does.
     static func accept(
         answer header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
         over connection: SocketConnection
@@ -80,7 +80,7 @@ enum RingNegotiation {
         return true
     }
 
-    /// Both ends have the other's memory.
+    /// Opens the rings, when both ends have the other's memory.
     private static func openRings(
         _ end: RingEnd, _ peersMemory: SharedMemory, channel: SharedDescriptor?, _ path: inout IncomingPath,
         over connection: SocketConnection
@@ -89,7 +89,8 @@ enum RingNegotiation {
         let incoming = SharedRing(from: peersMemory, to: end.memory)
         path.reader = RingConsumer(incoming, limit: PacketHeader.packetLimit)
         connection.receiver.ring.set(incoming)
-        // The end of the connection, or of its port, says so first and closes the ring then: one of the two sees the other.
+        // The end of the connection, or of its port, is recorded first and then closes the ring: one of the two sees
+        // the other.
         if connection.hasEndedReading { incoming.close() }
         if connection.isClosed { end.wakeChannel.end() }
         let outgoing = SharedRing(from: end.memory, to: peersMemory)

@@ -5,8 +5,8 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// The connections of this process on which something is overdue, until there is room for it: one set for all of them, so that
-/// a peer that does not read takes no descriptor for each of its connections.
+/// The connections of this process that have a backlog, until there is room for it: one set for all of them, so that a
+/// peer that does not read takes no descriptor for each of its connections.
 package final class RoomSet: Sendable {
     private struct State {
         var lastKey: UInt64 = 0
@@ -16,7 +16,7 @@ package final class RoomSet: Sendable {
     private let set: EpollSet  // immutable
     private let state = Mutex(State())
 
-    /// Makes one that a loop watches from now on.
+    /// Makes a set that a loop watches from now on.
     init(watchedOn loop: ThreadRunLoop) throws(PortError) {
         do throws(SystemError) {
             set = try EpollSet()
@@ -34,12 +34,11 @@ package final class RoomSet: Sendable {
         }
     }
 
-    /// Has a connection send what is overdue when its socket says that there is room, or that the peer is gone. It is kept until
-    /// then.
+    /// Has a connection send its backlog when its socket has room, or the peer is gone. It is retained until then.
     ///
-    /// - Throws: `ENOSPC`, `ENOMEM`: nobody waits then.
+    /// - Throws: `ENOSPC`, `ENOMEM`: then it does not wait.
     func wait(for connection: SocketConnection) throws(SystemError) {
-        // The end of a port closes its connections for receiving, which would look like the peer's end there.
+        // The end of a port closes its connections for receiving, which here would look like the peer's end.
         let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
         try state.withLock { (state) throws(SystemError) in
             state.lastKey += 1
@@ -53,14 +52,14 @@ package final class RoomSet: Sendable {
             guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else {
                 continue
             }
-            // Until it is told, the connection does not come back.
+            // A connection is not added again before it is notified.
             set.remove(connection.descriptor.rawValue)
             connection.roomDidCome()
         }
     }
 }
 
-/// Tells the connections for which there is room.
+/// Notifies the connections that have room.
 private struct Routine: SourceRoutine {
     let rooms: RoomSet
 

@@ -3,22 +3,22 @@
 
 import Synchronization
 
-/// What is to be sent before the next message.
+/// What is sent before the next message.
 struct SendBacklog: ~Copyable {
     var needsAbort = false
-    /// Notices that a reply will not come, and the pieces of replies that were handed on.
+    /// Notices that a reply will not come, and the pieces of forwarded replies.
     var packets = Deque<BacklogPacket>()
-    /// The bytes of the packets, each counted with `BacklogPacket.cost` more.
+    /// The bytes of the packets, each with `BacklogPacket.cost` added.
     var size = 0
-    /// The descriptors in them.
+    /// How many descriptors they have.
     var descriptorCount = 0
-    /// The shared thread waits for room to send them.
+    /// Whether the I/O thread waits for room to send them.
     var isWatched = false
-    /// They wait for room at the port's end: nothing is read from the peer meanwhile.
+    /// Whether they wait for room at the port's end: nothing is read from the peer meanwhile.
     var isPausing = false
-    /// For them, in the peer's account.
+    /// The charge for them in the peer's account.
     var charge: PeerCharge?
-    /// The connection is closed: nothing of them is sent any more.
+    /// Whether the connection is closed: none of them is sent any more.
     var isOver = false
 
     var isEmpty: Bool { !needsAbort && packets.isEmpty }
@@ -29,7 +29,7 @@ struct SendBacklog: ~Copyable {
         descriptorCount += packet.packet.descriptors.count
     }
 
-    /// - Returns: the packet, whose descriptors go without the lock.
+    /// - Returns: the packet, whose descriptors are released without the lock.
     mutating func popFirst() -> BacklogPacket? {
         guard let packet = packets.popFirst() else { return nil }
         size -= packet.size
@@ -50,21 +50,21 @@ struct SendBacklog: ~Copyable {
 
 struct BacklogPacket {
     var packet: OutgoingPacket
-    /// With it the request that asked with this token over the connection is answered, or dropped.
+    /// The token of the peer's request that is settled when the packet was sent or dropped.
     var settles: UInt64?
 
-    /// What a packet takes besides its payload, about.
+    /// About how much memory a packet takes besides its payload.
     static let cost = 256
     var size: Int { packet.payloadSize + Self.cost }
 }
 
-/// The backlog of a connection, under a lock. A sender checks twice for each message that there is none, and needs no lock for
-/// that.
+/// The backlog of a connection, under a lock. A sender checks twice for each message that there is none, without the
+/// lock.
 struct BacklogLock: ~Copyable, Sendable {
     private let backlog = Mutex(SendBacklog())
-    /// Changed under the lock.
+    /// Whether there is no backlog, and the peer is read. Changed under the lock.
     private let hasNothing = Atomic<Bool>(true)
-    /// The connection is among those whose replies are unflushed. Changed under the lock.
+    /// Whether the connection counts as one with unflushed replies. Changed under the lock.
     private let isCounted = Atomic<Bool>(false)
     /// Counts the connection while it has a backlog; nil at the right's end.
     private let unflushedReplies: UnflushedReplies?  // immutable
@@ -73,12 +73,12 @@ struct BacklogLock: ~Copyable, Sendable {
         self.unflushedReplies = unflushedReplies
     }
 
-    /// Whether there is no backlog, and the peer is read. The thread that unlocks the send lock sees what was added by one that found
-    /// it locked: the one sets this and then tries the lock, the other unlocks it and then loads this, and all four are sequentially
-    /// consistent.
+    /// Whether there is no backlog, and the peer is read. The thread that unlocks the send lock sees what a thread that
+    /// found it locked has added: the latter stores this and then tries the lock, the former unlocks it and then loads
+    /// this, and all four operations are sequentially consistent.
     var isIdle: Bool { hasNothing.load(ordering: .sequentiallyConsistent) }
 
-    /// Wakes, without the lock, what waits until no reply is unflushed, when `body` removed the last.
+    /// When `body` removed the last unflushed reply, wakes its waiters without the lock.
     func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending SendBacklog) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -94,7 +94,7 @@ struct BacklogLock: ~Copyable, Sendable {
         }
     }
 
-    /// - Returns: whether the connection has just left those whose replies are unflushed.
+    /// - Returns: whether the connection has just ceased to have unflushed replies.
     private func count(_ hasReplies: Bool) -> Bool {
         guard let unflushedReplies, isCounted.exchange(hasReplies, ordering: .relaxed) != hasReplies else {
             return false

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A loop that spins polls the ring, and the peer sends no wake-ups. That ends with the last packet that the loop receives, or before
-// the loop sleeps: it reads the ring, asks the peer for wake-ups, and checks the ring once more. If it cannot read the ring to its
-// end (the queue is full, say), data remains for which no wake-up is pending (`hasUnsignalledData`). Until that is read, the ports
-// that listen at the port's end get the event "writable", and a source that listens there for replies is
-// signalled. At the right's end, where only a peer that floods gets so far, the shared thread reads on.
+// A loop that spins polls the ring, and the peer sends no wake-ups. That ends with the last packet that the loop
+// receives, or before the loop sleeps: it reads the ring, asks the peer for wake-ups, and checks the ring once more. If
+// it cannot read the ring to its end (the queue is full, for example), data remains for which no wake-up is pending
+// (`hasUnsignalledData`). Until that is read, the ports that receive at the port's end get the event "writable", and a
+// source that receives replies there is signalled. At the right's end, where only a peer that floods leads to this, the
+// I/O thread reads on.
 
 import PortSystem
 import RunLoopCore
@@ -82,7 +83,7 @@ extension SocketConnection: BusyPollable {
                 state.channel.path.period == period, !state.channel.path.hasSpentWakeUp,
                 state.channel.path.isWorthPolling, !reader.hasMore
             else { return false }
-            // Stored first: what begins to listen does so first, and then loads this. One of the two sees the other.
+            // Stored first: another receiver begins first, and then loads this. One of the two sees the other.
             receiver.polledPeriod.store(period, ordering: .sequentiallyConsistent)
             only = sink.onlySource
             if let only, only.id == source, only.isIn(only: loop), sink.sockets?.isBusy(self) == true,
@@ -95,15 +96,15 @@ extension SocketConnection: BusyPollable {
         }
     }
 
-    /// Whether the port alone listens to the connection.
+    /// Whether only the port receives from the connection.
     private var isPortSoleListener: Bool {
         state.withLock { state in
             state.life.failure == nil && !state.life.hasLostOwner && state.source == nil && state.listeners.isEmpty
         }
     }
 
-    /// Something else listens from now on: a loop that polls the ring while it handles messages stops that. Not to be called under
-    /// the lock of a receiver.
+    /// Another receiver has begun: a loop that polls the ring while it handles messages stops that. Must not be called
+    /// under the lock of a receiver.
     func endPollingWhileHandling() {
         if receiver.polledPeriod.exchange(0, ordering: .sequentiallyConsistent) != 0 { endBusyPolling() }
     }
@@ -120,13 +121,14 @@ extension SocketConnection: BusyPollable {
 
     /// Ends the polling, if there is any.
     func endBusyPolling() {
-        // If another thread ends it, a loop that is parked sleeps on: its set has the socket, too.
+        // If another thread ends it, a loop that is parked stays asleep: its set has the socket, too.
         let isDone = receiver.state.withLock { state in
             receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent)
             defer { state.channel.path.isPolled = false }
             return !state.channel.path.isPolled && !state.channel.path.wasPolled
         }
-        // `receiveArrivals` has ended it already, or another thread, or the ring was left: then the kernel reports what comes.
+        // `receiveArrivals` has ended it already, or another thread, or the ring was left: then the kernel reports what
+        // comes.
         if isDone { return }
         for _ in 0..<(port == nil ? Tuning.passLimit : 1) {
             receive(into: port?.object)
@@ -135,7 +137,7 @@ extension SocketConnection: BusyPollable {
         if port == nil { readOn() }
     }
 
-    /// Has the shared thread read what this one would have to read without an end.
+    /// Has the I/O thread read what would keep this thread reading endlessly.
     private func readOn() {
         do throws(PortError) {
             try IOThread.loop().perform { [weak self] in self?.endBusyPolling() }
@@ -146,14 +148,16 @@ extension SocketConnection: BusyPollable {
 }
 
 extension SocketConnection {
-    /// Whether data is there for which no wake-up is pending, and may be read now. What allows it to be read later has it read.
+    /// Whether there is data for which no wake-up is pending, and it may be read now. If it may not yet, the event that
+    /// allows it has it read.
     var hasReadableData: Bool {
         guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isPaused, let sink = port?.object
         else { return false }
         return sink.hasRoomForSockets()
     }
 
-    /// Signals the source that listens at the port's end for replies alone, if data is there for which no wake-up is pending.
+    /// Signals the source that receives only replies at the port's end, if there is data for which no wake-up is
+    /// pending.
     func signalSource() {
         guard hasReadableData, let source = state.withLock({ $0.source }) else { return }
         source.ring()
@@ -161,7 +165,7 @@ extension SocketConnection {
 }
 
 extension PortSockets {
-    /// A connection had something.
+    /// Notes that a connection's ring had data.
     func noteBusyRing(of member: SocketConnection) {
         guard member.port != nil, member.hasRings, !member.isClosed else { return }
         let other = state.withLock { state -> SocketConnection? in
@@ -174,12 +178,12 @@ extension PortSockets {
         other?.endPollingWhileHandling()
     }
 
-    /// Whether a loop polls the ring of this one.
+    /// Whether loops poll the ring of the connection.
     func isBusy(_ member: SocketConnection) -> Bool {
         state.withLock { state in state.busyRings.contains { $0 === member } }
     }
 
-    /// Loops that poll connections while they handle messages stop that.
+    /// Ends the polling of loops that poll connections while they handle messages.
     func endPollingWhileHandling() {
         for member in state.withLock({ $0.busyRings }) { member.endPollingWhileHandling() }
     }

@@ -5,16 +5,17 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-// Requests and replies: which message asks for which reply, and what is notified of it, or of the end of the other port.
+// Requests and replies: which message asks for which reply, and what is notified of it, or of the end of the other
+// port.
 extension SocketConnection: ReplyConnection {
-    /// Sends a message, waiting for room until the deadline.
+    /// Sends a message; waits for room until the deadline.
     ///
     /// - Parameters:
     ///   - message: the message. If it has a reply right, the reply is awaited here.
     ///   - token: the token of the message that it answers; zero for a message to the port.
     ///   - deadline: one that has passed still sends when there is room.
-    /// - Throws: ``PortError`` when the message was not sent as a whole: it passes a limit, the deadline came, the kernel
-    ///   failed, or the other end is gone. Then no reply to it is awaited.
+    /// - Throws: ``PortError`` when the message was not sent as a whole: it exceeds a limit, the deadline came, the
+    ///   kernel failed, or the other end is gone. Then no reply to it is awaited.
     package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: SendDeadline)
         throws(PortError)
     {
@@ -37,7 +38,7 @@ extension SocketConnection: ReplyConnection {
         if asks != 0 { didSend(token: asks) }
     }
 
-    /// As above, in a task, which holds no thread while it waits for its turn and for room.
+    /// As above, in a task, which blocks no thread while it waits for the send lock and for room.
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
         try checkProcess()
         let encoded = try OutgoingMessage(message)
@@ -52,11 +53,11 @@ extension SocketConnection: ReplyConnection {
         if asks != 0 { didSend(token: asks) }
     }
 
-    /// Says that the message that asked with `token` will not be answered, which settles it. Never waits.
+    /// Notifies the peer that the message that asked with `token` will not be answered, which settles it. Never waits.
     ///
     /// - Parameters:
     ///   - token: the token that came with the message.
-    ///   - reason: why; nil when its receiver let the reply right go.
+    ///   - reason: why; nil when its receiver released the reply right.
     ///   - delivery: whether the message was read, when that is known.
     func dropReply(to token: UInt64, because reason: PortError.Code? = nil, delivery: PortError.Delivery = .unknown) {
         if isInherited { return }
@@ -74,28 +75,28 @@ extension SocketConnection: ReplyConnection {
         enqueue([packet])
     }
 
-    /// Says that nobody waits any more for the reply to the message that asked with `token`. Never waits: without room in
-    /// the connection it is said before the next message.
+    /// Notifies the peer that the reply to the message that asked with `token` is no longer awaited. Never waits:
+    /// without room in the connection the notice is sent before the next message.
     package func giveUp(token: UInt64) {
         guard !isInherited, endAwaited(token) != nil, !isClosed else { return }
         enqueue([BacklogPacket(packet: OutgoingPacket(header: PacketHeader(kind: .abandoned, asks: token)))])
     }
 
-    /// Says that the port at this end is gone, while it still owes replies. Never waits: without room in the connection it
-    /// is said before the next reply.
+    /// Notifies the peer that the port at this end is gone, while it still owes replies. Never waits: without room in
+    /// the connection the notice is sent before the next reply.
     func sendPortEnded() {
         if isInherited { return }
         enqueue([BacklogPacket(packet: OutgoingPacket(header: PacketHeader(kind: .portEnded)))])
     }
 
-    /// Sends a reply, now as far as there is room, and the rest when there is. Never waits. The request is settled once the
-    /// whole reply has been sent.
+    /// Sends a reply as far as there is room, and the rest when there is. Never waits. The request is settled once the
+    /// whole reply was sent.
     ///
     /// - Parameters:
     ///   - message: the reply.
     ///   - token: the token that came with the request.
-    /// - Throws: ``PortError`` when it passes a limit, the kernel failed, or nobody will read it. The request is not settled
-    ///   then.
+    /// - Throws: ``PortError`` when it exceeds a limit, the kernel failed, or the peer will not read it. Then the
+    ///   request is not settled.
     func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {
         if isClosed { throw PortError(.deadName) }
         let encoded = try OutgoingMessage(message)
@@ -110,7 +111,7 @@ extension SocketConnection: ReplyConnection {
         if asks != 0 { didSend(token: asks) }
     }
 
-    /// Notes who waits for a reply to the message that is about to be sent.
+    /// Notes what receives the reply to the message that is about to be sent.
     ///
     /// - Returns: the token that asks for it; zero when no reply is wanted.
     func expectReply(for target: ReplyTarget?) throws(PortError) -> UInt64 {
@@ -132,7 +133,7 @@ extension SocketConnection: ReplyConnection {
         return token
     }
 
-    /// The message that asks with the token was sent. When the connection has ended meanwhile, its requester is told.
+    /// The message that asks with the token was sent. When the connection has ended since, the request fails.
     func didSend(token: UInt64) {
         let (target, failure) = state.withLock { state -> (ReplyTarget?, PortError?) in
             guard let target = state.requests.didSend(token) else { return (nil, nil) }
@@ -143,26 +144,26 @@ extension SocketConnection: ReplyConnection {
         target?.receiver.passAbandonment(to: self, token: token)
     }
 
-    /// Whether a reply is to come over the connection.
+    /// Whether a reply is awaited over the connection.
     var awaitsReply: Bool { state.withLock { $0.requests.awaitsReply } }
 
-    /// The peer says that it no longer waits for the reply to the request that asked with the token.
+    /// The peer no longer awaits the reply to the request that asked with the token.
     func requesterGaveUp(_ token: UInt64) {
         for notify in state.withLock({ $0.requests.abandon(token) }) { notify() }
     }
 
-    /// Whether the requester that asked with the token no longer waits, as far as this process knows.
+    /// Whether the request that asked with the token is abandoned, as far as this process knows.
     func isAbandoned(_ token: UInt64) -> Bool {
         let (isAbandoned, hasLostPort) = state.withLock { state in
             (state.life.failure != nil || state.requests.isAbandoned(token), port != nil && state.life.hasLostOwner)
         }
         if isAbandoned || !hasLostPort { return isAbandoned }
-        // Nothing can be received any more, the peer's end neither; the kernel knows of it.
+        // Nothing can be received any more, not even the peer's end; the kernel knows of it.
         let events = try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)
         return !(events ?? []).isDisjoint(with: [.hangUp, .error])
     }
 
-    /// Tells, once, when the requester that asked with the token no longer waits.
+    /// Calls `notify`, once, when the request that asked with the token is abandoned.
     func watchAbandonment(of token: UInt64, _ notify: @escaping @Sendable () -> Void) {
         let isAbandoned = state.withLock { state in
             state.life.failure != nil || state.requests.watchAbandonment(of: token, notify)
@@ -170,7 +171,7 @@ extension SocketConnection: ReplyConnection {
         if isAbandoned { notify() }
     }
 
-    /// A reply under the token has come, or is not wanted any more.
+    /// A reply under the token has come, or is no longer wanted.
     func endAwaited(_ token: UInt64) -> ReplyTarget? {
         let target = removeAwaited(token)
         target?.didEndAsking()
@@ -190,22 +191,22 @@ extension SocketConnection: ReplyConnection {
         return target
     }
 
-    /// A reply under the token is not awaited any more. The target is not told.
+    /// Stops awaiting a reply under the token. The target is not notified.
     func forget(token: UInt64) {
         _ = endAwaited(token)
     }
 
-    /// No reply is awaited any more by the receiver.
+    /// Stops awaiting a reply for the receiver.
     func forget(_ receiver: any ReplyReceiver) {
         guard let token = receiver.token(over: self) else { return }
-        // A requester that has given up may come here before whoever tells the peer so; then this does.
+        // An abandoned request may come here before the peer was notified; then this notifies it.
         if receiver.isAbandoned { giveUp(token: token) } else { forget(token: token) }
     }
 
     /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.
     package func replySource() throws(PortError) -> RunLoopSource? {
         if let source = state.withLock({ $0.source }) { return source }
-        // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
+        // A wait for a reply, or for the peer's end, is in a run that other items keep alive.
         let made = RunLoopSource(
             label: .portReplies, keepsModeAlive: false, routine: ReplyRoutine(connection: self))
         do throws(SystemError) {
@@ -221,10 +222,10 @@ extension SocketConnection: ReplyConnection {
         return source
     }
 
-    /// Tells the watcher, on its loop, when the connection ends.
+    /// Notifies the watcher, on its loop, when the connection ends.
     func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
         let source = try replySource()
-        // Noted first: a request that ends meanwhile leaves the source in the loop.
+        // Added first: a request that ends meanwhile leaves the source in the loop.
         let hasEnded = state.withLock { state in
             let hasEnded = state.life.failure != nil || state.life.hasLostOtherPort
             if !hasEnded { state.deathWatchers.append(watcher) }
@@ -234,7 +235,7 @@ extension SocketConnection: ReplyConnection {
         do throws(PortError) {
             if let source { try watcher.loop.addOrThrow(source, to: watcher.mode) }
         } catch {
-            // One that was told meanwhile has what it wanted.
+            // A watcher that was notified meanwhile has what it wanted.
             let wasWatching = state.withLock { state in
                 let count = state.deathWatchers.count
                 state.deathWatchers.removeAll { $0.mark === watcher.mark }
@@ -246,19 +247,19 @@ extension SocketConnection: ReplyConnection {
         if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
     }
 
-    /// A watcher is not to be told any more. A connection that was kept for it alone ends.
+    /// Removes a watcher. A connection that was retained for it alone ends.
     func forgetWatcher(_ mark: DeathWatcher.Mark) {
         forgetWatchers { $0.mark === mark }
     }
 
-    /// Whether somebody is to be told of the connection's end on the loop, perhaps in the mode.
+    /// Whether a watcher is to be notified of the connection's end on the loop, in the mode or in the common modes.
     func hasWatcher(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
         state.withLock { state in
             state.deathWatchers.contains { $0.loop == loop && ($0.mode == mode || $0.mode == .common) }
         }
     }
 
-    /// A loop's thread has ended: nobody is to be told on it any more.
+    /// A loop's thread has ended: removes its watchers.
     fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
         forgetWatchers { $0.loop == loop }
     }
@@ -298,14 +299,15 @@ private struct ReplyRoutine: SourceRoutine {
 
 // MARK: - Questions
 
-// Questions that a peer has about a port, and not for its handler: how it is. They take no place in the queue. Whoever does
-// nothing but ask is no sender of the port, so that looking at a service does not keep it, or end it.
+// Questions of a peer about a port that are not for its handler, such as its statistics. They take no slot in the
+// queue. A peer that only asks does not count as a sender of the port, so that observing a service neither keeps it
+// alive nor ends it.
 extension SocketConnection {
     /// Whether the peer has asked questions and sent no message.
     var isOnlyObserving: Bool { state.withLock { $0.use == .observing } }
 
-    /// Answers a question. Never waits: an answer that finds no room is sent before the next reply, and nothing more is read
-    /// from the peer meanwhile.
+    /// Answers a question. Never waits: an answer that finds no room is sent before the next reply, and nothing more is
+    /// read from the peer meanwhile.
     func answerQuestion(_ token: UInt64, about port: any MessageSink) {
         noteObserver(port)
         let header = PacketHeader(kind: .statistics, answers: token)
@@ -313,7 +315,7 @@ extension SocketConnection {
         enqueue([BacklogPacket(packet: packet)])
     }
 
-    /// The peer looks at the port; unless it has sent messages, it is none of the port's senders any more.
+    /// The peer observes the port; unless it has sent messages, it no longer counts as a sender.
     func noteObserver(_ port: any MessageSink) {
         let wasCounted = state.withLock { state in
             defer { if state.use == .nothing { state.use = .observing } }
@@ -324,19 +326,19 @@ extension SocketConnection {
 }
 
 extension SocketConnection {
-    /// The peer wants to watch the port.
+    /// Handles a peer's request to watch the port.
     func beginWatch(of port: any MessageSink, byteLimit: Int) {
         noteObserver(port)
-        // A policy may admit other users; their eyes are not meant by it.
+        // A policy may admit other users; it does not allow them to watch.
         answerWatch(sysIsOwnUser(peer.userID) && port.addWatcher(self, byteLimit: byteLimit))
     }
 
-    /// Says whether the peer is shown messages. Never waits.
+    /// Notifies the peer whether it may watch. Never waits.
     func answerWatch(_ isAllowed: Bool) {
         let header = PacketHeader(kind: .watch, componentCount: isAllowed ? 1 : 2)
         enqueue([BacklogPacket(packet: OutgoingPacket(header: header))])
     }
 
-    /// Sends a packet if there is room now and nothing else is on its way; otherwise it is left out.
+    /// Sends a packet if there is room now and nothing else is being sent; otherwise drops it.
     func offerAside(_ packet: OutgoingPacket) { sender.offerAside(packet, over: self) }
 }

@@ -2,20 +2,20 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // One connection between a right in one process and its port in another. Both ends are alike: each sends messages, asks
-// for replies under tokens of its own, and answers the other's tokens. What differs is where a message that answers
+// for replies under tokens of its own, and answers the other's tokens. They differ in where a message that answers
 // nothing goes: at the port's end into the port's queue; at the right's end it breaks the format.
 //
-// Replies need no address of their own: they come back over the connection that brought the request, so a request costs one
-// packet each way. When the connection ends, everyone who waits for a reply over it is told.
+// Replies need no address of their own: they come back over the connection that brought the request, so a request costs
+// one packet each way. When the connection ends, every request that awaits a reply over it fails.
 //
-// Sending and receiving each have their own lock and may go on at the same time. See Docs/LockOrder.md.
+// Sending and receiving each have their own lock and may run at the same time. See Docs/LockOrder.md.
 
 package import PortSystem
 import RunLoopCore
 import Synchronization
 
 package final class SocketConnection: Sendable {
-    /// What of the connection is still in use.
+    /// Which part of the connection is still in use.
     enum Life: Sendable {
         /// Messages and replies.
         case open
@@ -24,7 +24,7 @@ package final class SocketConnection: Sendable {
         /// The port at the other end takes no more messages; replies may still come.
         case withoutOtherPort
         case withoutBoth
-        /// Nothing, and why it ended.
+        /// None, and why the connection ended.
         case closed(PortError)
 
         mutating func ownerDidEnd() {
@@ -67,11 +67,11 @@ package final class SocketConnection: Sendable {
         var deathWatchers: [DeathWatcher] = []
         /// Receives while a loop runs, for requests and death watchers; made when first needed.
         var source: RunLoopSource?
-        /// The connection itself, while nothing else keeps it for those who watch for the port's end.
+        /// The connection itself, while only death watchers need it.
         var own: SocketConnection?
         /// What the peer uses this end for.
         var use = Use.nothing
-        /// The ports that listen to the connection because they await replies over it; not the port that it belongs to.
+        /// Other ports that receive from the connection because they await replies over it.
         var listeners: [WeakReference<PortSockets>] = []
 
         /// Whether something at this end waits for a reply, or for the other port's end.
@@ -80,16 +80,16 @@ package final class SocketConnection: Sendable {
         /// Whether nothing at the right's end needs the connection any more.
         var isDone: Bool { life.hasLostOwner && !isNeeded }
 
-        /// The peer sends messages.
+        /// Notes that the peer sends messages.
         ///
-        /// - Returns: whether it has only looked on before: the port has a sender more.
+        /// - Returns: whether it only observed before: the port has one sender more.
         mutating func noteMessages() -> Bool {
             defer { use = .messages }
             return use == .observing
         }
     }
 
-    /// What a peer does over the connection: one that only looks on is none of the port's senders.
+    /// What a peer does over the connection: one that only observes does not count as a sender of the port.
     enum Use: Sendable {
         case nothing
         case observing
@@ -97,17 +97,18 @@ package final class SocketConnection: Sendable {
     }
 
     package let peer: PeerIdentity  // immutable
-    /// In whose account it is.
+    /// The process in whose account the connection is.
     let owner: PeerID  // immutable
-    /// The port that this end belongs to, kept until it ends; nil at the right's end.
+    /// The port that this end belongs to, retained until it ends; nil at the right's end.
     let port: ReleasableReference<any MessageSink>?  // immutable
     let descriptor: SharedDescriptor  // immutable
     let state = Mutex(State())
     let receiver = PacketReceiver()
     let sender: PacketSender
-    /// The accounts of the port that this end belongs to: set when they are first asked for.
+    /// The accounts of the port that this end belongs to: set when they are first needed.
     private let knownLedger = SetOnceReference<PeerQuotas>()
-    /// The connection is closed: `state.life` says why. Changed under the lock of `state`; to read it needs none.
+    /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without
+    /// it.
     private let hasFailed = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
@@ -116,8 +117,8 @@ package final class SocketConnection: Sendable {
     /// - Parameters:
     ///   - descriptor: the socket.
     ///   - port: the port that its messages are for; nil at the right's end.
-    ///   - peer: who is at the other end; nil to ask the kernel, which for a pair of sockets names their maker.
-    /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
+    ///   - peer: the process at the other end; nil to ask the kernel, which for a socket pair names its creator.
+    /// - Throws: ``PortError`` when the kernel does not name the process at the other end.
     init(_ descriptor: SharedDescriptor, port: (any MessageSink)?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
         sender = PacketSender(descriptor, isPortsEnd: port != nil)
@@ -128,7 +129,7 @@ package final class SocketConnection: Sendable {
 
     /// Takes over a socket that is connected to a port, at the right's end.
     ///
-    /// - Throws: as above.
+    /// - Throws: ``PortError`` when the kernel does not name the process at the other end.
     package convenience init(toPort descriptor: SharedDescriptor) throws(PortError) {
         try self.init(descriptor, port: nil)
     }
@@ -149,7 +150,7 @@ package final class SocketConnection: Sendable {
     var isInherited: Bool { sysForkCount() != forkCount }
 
     /// - Parameter sink: the port that the peer's messages are for.
-    /// - Returns: the accounts in which they are counted; nil at the right's end.
+    /// - Returns: the accounts that they are charged to; nil at the right's end.
     func ledger(of sink: (any MessageSink)?) -> PeerQuotas? {
         if let known = knownLedger.object { return known }
         guard port != nil, let found = sink?.sockets?.accounts else { return nil }
@@ -160,7 +161,7 @@ package final class SocketConnection: Sendable {
     /// Whether the connection has rings.
     var hasRings: Bool { receiver.ring.object != nil }
 
-    /// Says when rings are offered from now on.
+    /// Sets when rings are offered from now on.
     func useRings(_ use: RingUse) { sender.channel.path.withLock { $0.use = use } }
 
     /// Whether rings were offered and neither accepted nor refused.
@@ -184,8 +185,8 @@ package final class SocketConnection: Sendable {
         return !(events ?? []).isDisjoint(with: [.peerClosed, .hangUp, .error])
     }
 
-    /// As `isDeadName`, but reads what the other end has said, when something lies there: perhaps that its port has ended.
-    /// Not to be asked under a lock.
+    /// As `isDeadName`, but first reads what the peer has sent, if anything: perhaps that its port has ended. Must not
+    /// be called with a lock held.
     func isFoundDead() -> Bool {
         if isKnownDead { return true }
         let events = (try? sysPoll(descriptor.rawValue, [.readable, .peerClosed], until: .distantPast)) ?? []
@@ -195,7 +196,7 @@ package final class SocketConnection: Sendable {
         return isKnownDead
     }
 
-    /// Ends the connection: who waits for a reply is told why, the peer sees the end at once.
+    /// Ends the connection: requests that await a reply fail with `reason`, the peer sees the end at once.
     func close(_ reason: PortError) {
         if isInherited { return }
         typealias Remains = (State, unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void])
@@ -214,7 +215,7 @@ package final class SocketConnection: Sendable {
         receiver.ring.object?.close()
         receiver.ringEnd.object?.wakeChannel.end()
         sysShutDown(descriptor.rawValue)  // ends the sleep of a loop that is parked, too
-        // One that has waited for descriptors to be closed may have been put aside: its end is to be seen.
+        // A connection that waited until descriptors are closed may be out of its set: its end must be seen.
         if port == nil, receiver.closingCount.setWaiting(nil, receiver.isHeldBack) { updateInterest() }
         _ = sender.backlog.withLock { backlog in
             backlog.isOver = true
@@ -226,7 +227,8 @@ package final class SocketConnection: Sendable {
         for watcher in old.deathWatchers { watcher.notify() }
     }
 
-    /// The right is gone: ends the connection as soon as nobody waits for a reply over it, or for the port's end.
+    /// The right is gone: ends the connection as soon as no reply is awaited over it, and no watcher waits for the
+    /// port's end.
     func retire() {
         let isIdle = state.withLock { state in
             state.life.ownerDidEnd()
@@ -238,7 +240,7 @@ package final class SocketConnection: Sendable {
 }
 
 extension SocketConnection {
-    /// A request came that wants a reply.
+    /// A request came that asks for a reply.
     func willReply(to token: UInt64) {
         state.withLock { $0.requests.addUnanswered(token) }
     }
@@ -253,7 +255,7 @@ extension SocketConnection {
         if isDone { close(PortError(.peerDied)) }
     }
 
-    /// The port at this end is gone: the peer can send nothing more, what lies unread is dropped, and the connection ends as
+    /// The port at this end is gone: the peer can send nothing more, unread data is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {
         port?.release()
@@ -261,19 +263,21 @@ extension SocketConnection {
             state.life.ownerDidEnd()
             return state.requests.hasUnanswered
         }
-        // Said before there is room: who waits for that finds a dead name.
+        // Sent before there is room: a sender that waits for room finds a dead name.
         if hasUnanswered { sendPortEnded() }
-        // First: whoever finds the socket closed, and the ring too, knows that what is in the ring will be dropped here.
+        // First: a peer that finds both the socket and the ring closed knows that what is in the ring will be dropped
+        // here.
         receiver.ring.object?.close()
         sysShutDown(descriptor.rawValue, .receiving)
-        // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
+        // Set after the last packet can have come: a thread that is receiving now, and sees it afterwards, drops them
+        // all.
         receiver.hasPortEnded.store(true, ordering: .sequentiallyConsistent)
         receiver.dropUnread(from: self)
         if !state.withLock({ $0.requests.hasUnanswered }) { return close(PortError(.peerDied)) }
         if !hasUnanswered { sendPortEnded() }
     }
 
-    /// The port at the other end is gone: who watches for that is told. Replies may still come.
+    /// The port at the other end is gone: notifies the death watchers. Replies may still come.
     func otherPortDidEnd() {
         let (watchers, isDone) = state.withLock { state in
             state.life.otherPortDidEnd()
@@ -285,7 +289,7 @@ extension SocketConnection {
         if isDone { close(PortError(.deadName)) }
     }
 
-    /// The peer is gone: what it said last tells why, for example that it does not talk to us.
+    /// The peer is gone: its last packet may give the reason, for example a refusal.
     func peerDidClose() -> PortError {
         receiveUnlessReceiving()
         otherPortDidEnd()
@@ -295,10 +299,10 @@ extension SocketConnection {
         return failure
     }
 
-    /// Has small packets sent, now or when there is room. Never waits.
+    /// Sends small packets, now or when there is room. Never waits.
     func enqueue(_ packets: [BacklogPacket]) { sender.enqueue(packets, over: self) }
 
-    /// Sends what waits for room, as far as there is some. Never waits.
+    /// Sends the backlog as far as there is room. Never waits.
     func flush() { sender.flush(over: self) }
 
     /// Called when there may be room, once for each wait.
@@ -308,7 +312,7 @@ extension SocketConnection {
     }
 }
 
-// MARK: What listens
+// MARK: Receivers
 
 extension SocketConnection {
     /// Whether replies wait for room.
@@ -317,22 +321,22 @@ extension SocketConnection {
     /// Whether nothing more is read from the peer now.
     var isPaused: Bool { receiver.isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
 
-    /// What a port that listens to the connection waits for.
+    /// The events that a port which receives from the connection waits for.
     var interest: EpollEvents {
         guard port != nil else { return receiver.isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
         return sender.backlog.withLock { backlog in
             if !backlog.isPausing {
                 if receiver.isHeldBack.load(ordering: .acquiring) { return [] }
-                // A socket with room is reported until what has no wake-up was read.
+                // A socket with room is reported until data without a pending wake-up was read.
                 return receiver.hasUnsignalledData.load(ordering: .acquiring)
                     ? [.readable, .peerClosed, .writable] : .arrival
             }
-            // That the peer is gone is told all the same.
+            // The end of the peer is reported all the same.
             return backlog.isWatched ? [] : .writable
         }
     }
 
-    /// Whoever listens to the connection learns that it is paused, or is not any more.
+    /// Updates what receives from the connection, when it was paused or resumed.
     func updateInterest() {
         port?.object?.sockets?.updateInterest(in: self)
         let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
@@ -341,12 +345,12 @@ extension SocketConnection {
         signalSource()
     }
 
-    /// The peer is gone, though there may still be something to read from it: it does not wait for replies any more.
+    /// The peer is gone, though unread data may be left: it no longer awaits replies.
     func peerDidDisconnect() {
         for notify in state.withLock({ $0.requests.abandonAll() }) { notify() }
     }
 
-    /// Has the source that receives replies not look at a paused connection, which may stay readable.
+    /// Keeps the source that receives replies from watching a paused connection, which may stay readable.
     func pauseSource() {
         guard isPaused, let source = state.withLock({ $0.source }) else { return }
         try? source.watch(pollable: nil)
@@ -362,7 +366,7 @@ extension EpollEvents {
 // MARK: Receiving
 
 extension SocketConnection: IncomingChannelObserver {
-    /// Receives what has arrived. Never waits. `PacketReceiver.receive` says what the parameters are.
+    /// Receives what has arrived. Never waits. For the parameters see `PacketReceiver.receive`.
     @discardableResult
     func receive(
         into sink: (any MessageSink)?, limit: Int = Tuning.packetBudget, endsPolling: Bool = false,
@@ -371,7 +375,7 @@ extension SocketConnection: IncomingChannelObserver {
         receiver.receive(into: sink, limit: limit, endsPolling: endsPolling, isReported: isReported, from: self)
     }
 
-    /// Receives what has arrived, unless that is being done.
+    /// Receives what has arrived, unless a thread is receiving.
     func receiveUnlessReceiving() { receiver.receiveUnlessReceiving(from: self) }
 
     func peerDidOpenRing() { sender.channel.path.withLock { $0.peerDidOpen() } }
@@ -385,14 +389,14 @@ extension SocketConnection: IncomingChannelObserver {
         state.withLock { $0.life.failure != nil || port != nil && $0.life.hasLostOwner }
     }
 
-    /// All that the peer sent before it went has been read.
+    /// All that the peer sent before it ended has been read.
     func peerDidEnd() {
-        // The end of a port ends what it receives; what it owes is still to be sent.
+        // The end of a port ends only what it receives; replies that it owes are still sent.
         if !(port != nil && state.withLock { $0.life.hasLostOwner }) { close(PortError(.peerDied)) }
     }
 
-    /// Drops a message for whose descriptors this process has no descriptor. Without them it is not what was sent: requests that wait
-    /// for it, or for its answer, fail.
+    /// Drops a message for whose descriptors this process has no descriptor left. It is incomplete without them:
+    /// requests that await it, or its answer, fail.
     func loseMessage(asks: UInt64, answers: UInt64) {
         if asks != 0 {
             willReply(to: asks)
@@ -401,7 +405,7 @@ extension SocketConnection: IncomingChannelObserver {
         if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }
     }
 
-    /// Ends the connection because of what the peer sent, and says why to it.
+    /// Ends the connection because of what the peer sent, and sends it the reason.
     ///
     /// - Returns: false: there is nothing more to receive.
     func refuse(_ code: PortError.Code) -> Bool {
@@ -410,7 +414,7 @@ extension SocketConnection: IncomingChannelObserver {
         return false
     }
 
-    /// Says to a peer, if there is room, that this process does not talk to it.
+    /// Sends a refusal to a peer, if there is room.
     static func sendRefusal(_ code: PortError.Code, to socket: SharedDescriptor) {
         let header = PacketHeader(kind: .refused, messageID: Int32(code.rawValue))
         _ = try? sysSendPacket(socket.rawValue, head: header.words, body: [], descriptors: [])
@@ -418,7 +422,7 @@ extension SocketConnection: IncomingChannelObserver {
 }
 
 extension PortError {
-    /// What a peer's refusal means here.
+    /// The error here for a peer's refusal.
     init(refusal: Int32) {
         let known: [PortError.Code] = [.descriptorsLost, .malformedPacket, .descriptorLimit, .tooManyConnections]
         switch known.first(where: { Int32($0.rawValue) == refusal }) {

@@ -4,27 +4,28 @@
 import PortSystem
 import Synchronization
 
-/// Counts the connections of this process that keep replies for which there was no room, and wakes who waits until there
-/// is none.
+/// Counts the connections of this process that retain replies for which there was no room, and wakes the waiters when
+/// there are none.
 final class UnflushedReplies: Sendable {
     private struct Waiting: Sendable {
         var lastNumber = 0
         var waiters: [Int: Waiter] = [:]
     }
 
-    /// Who waits looks at the count after he is among those who are woken; who takes the last one away looks at those
-    /// afterwards. All is sequentially consistent, so one of the two sees the other. Who comes meanwhile takes the waking over.
+    /// A waiter reads the count after it was added to the waiters; the thread that takes the count to zero reads the
+    /// waiters afterwards. All operations are sequentially consistent, so one of the two sees the other. A connection
+    /// that enters meanwhile takes over the wake-up.
     private let count = Atomic<Int>(0)
     private let waiting = Mutex(Waiting())
     private let forkCount = sysForkCount()  // immutable
 
     private static let known = Mutex(UnflushedReplies())
 
-    /// Those of this process. A forked child has none of its parent's.
+    /// The count of this process. A forked child has none of its parent's.
     static var current: UnflushedReplies {
         known.withLock { known in
             if known.forkCount != sysForkCount() {
-                // SAFETY: nothing is done with the reference: events for which the parent's threads wait are never let go.
+                // SAFETY: the reference is never used: events that the parent's threads wait for are never released.
                 _ = unsafe Unmanaged.passRetained(known)
                 known = UnflushedReplies()
             }
@@ -32,12 +33,12 @@ final class UnflushedReplies: Sendable {
         }
     }
 
-    /// A connection keeps replies from now on. May be called under any lock.
+    /// A connection begins to retain replies. May be called under any lock.
     func enter() {
         count.wrappingAdd(1, ordering: .sequentiallyConsistent)
     }
 
-    /// It has sent them, or they go nowhere any more. Wakes who waits for that.
+    /// A connection has sent its replies, or dropped them. Wakes the waiters after the last one.
     func leave() {
         let (_, left) = count.wrappingSubtract(1, ordering: .sequentiallyConsistent)
         if left > 0 { return }
@@ -50,7 +51,7 @@ final class UnflushedReplies: Sendable {
         for waiter in woken.values { waiter.wake() }
     }
 
-    /// Blocks until there were none, or the deadline has come.
+    /// Blocks until there are none, or until the deadline.
     ///
     /// - Returns: whether there were none.
     func waitUntilSent(until deadline: MonotonicInstant) -> Bool {
@@ -59,7 +60,7 @@ final class UnflushedReplies: Sendable {
         return event.wait(until: deadline) || !remove(number)
     }
 
-    /// The same in a task, which holds no thread meanwhile. That the task is cancelled ends the wait, too.
+    /// The same in a task, which blocks no thread meanwhile. The task's cancellation ends the wait, too.
     nonisolated(nonsending) func waitUntilSent(waiting wait: SendWait) async -> Bool {
         guard let number = enqueue(.task(wait)) else { return true }
         do throws(PortError) {
