@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Listings 3-3 to 3-9: a worker thread receives commands through a custom input source. The main thread learns of the
-// source when the worker adds it to its run loop, and forgets it when the worker removes it.
+// Listings 3-3 to 3-9: a worker thread receives commands through a custom input source. The main thread is notified of
+// the source when the worker adds it to its run loop, and forgets it when the worker removes it.
 
 import Foundation
 import RunLoopCore

@@ -63,7 +63,7 @@ func waitForRoom() throws {
 
 /// The sender is a run loop that must not block: it goes on when it is notified that there is room.
 func askForRoom() throws {
-    print("a sender that is told when there is room")
+    print("a sender that is notified when there is room")
     let port = MachPort(queueLimit: 4)
     let sender = try ResidentThread(name: "sender")
     try sender.perform { [right = port.makeSendRight()] in

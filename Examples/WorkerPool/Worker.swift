@@ -4,7 +4,7 @@
 import Foundation
 import NamedPortServer
 
-/// A worker process: it checks in with its launcher, and squares numbers until a message tells it to leave.
+/// A worker process: it checks in with its launcher, and squares numbers until a message makes it leave.
 func workerMain() throws {
     guard let parent = try SendRight.bootstrap() else {
         FileHandle.standardError.write(Data("pool: this process was not launched as a worker\n".utf8))

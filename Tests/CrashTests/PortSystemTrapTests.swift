@@ -18,7 +18,7 @@ import Testing
             sysClose(descriptor)
             _ = lower
         }
-        expectSentence("was closed by someone who does not own it. Pass a duplicate", in: result)
+        expectSentence("was closed by code that does not own it. Pass a duplicate", in: result)
     }
 
     @Test("an owner whose descriptor was closed by another traps")
@@ -31,7 +31,7 @@ import Testing
             _ = consume descriptor
             _ = lower
         }
-        expectSentence("was closed by someone who does not own it. Pass a duplicate", in: result)
+        expectSentence("was closed by code that does not own it. Pass a duplicate", in: result)
     }
 
     @Test("silencing a doorbell whose descriptor was closed by another traps", arguments: EventDescriptor.Kind.allCases)

@@ -35,7 +35,7 @@ struct ArchitectureTests {
         }
         #expect(upward.allSatisfy(isAllowed), "\(upward.filter { !isAllowed($0) })")
         let pairs = Set(upward.map { [$0.file.split(separator: "/").first.map(String.init) ?? "", $0.floor] })
-        #expect(pairs.count == exceptions.count, "an exception that nobody needs goes")
+        #expect(pairs.count == exceptions.count, "an exception that is not needed goes")
     }
 
     @Test("two floors that use each other are found, whatever is in comments and strings")

@@ -155,8 +155,8 @@ private struct Run {
             written += UInt64(8 + (40 + count + 7) / 8 * 8)
             precondition(words.tail == written, "a tail that is not the record's end")
         case .full: precondition(words.tail == oldTail, "full, and yet changed")
-        case .closing: preconditionFailure("nobody else closes the ring")
-        case .closed: precondition(words.tail == oldTail && last != nil, "closed, but by nobody")
+        case .closing: preconditionFailure("no other side closes the ring")
+        case .closed: precondition(words.tail == oldTail && last != nil, "closed, but by neither side")
         case .broken: return false
         }
         return true

@@ -12,7 +12,7 @@ func runCounter() throws {
             count.value += Int(message.text) ?? 0
             return Array("\(count.value)".utf8)
         default:
-            print("somebody told me to stop")
+            print("a client asked me to stop")
             port.invalidate()
             ThreadRunLoop.main.stop()
             return nil
@@ -33,7 +33,7 @@ func askCounter() throws {
         print("\(number) more: \(reply.text)")
     }
     try counter.request(MachMessage(id: 2))
-    print("told it to stop")
+    print("asked it to stop")
 }
 
 /// The guide's main program; this one has other arguments.

@@ -96,7 +96,7 @@ private func xpc() throws {
 private func dBus() throws {
     let listeners = LoopBound<[SendRight]>([])
     let weather = MachPort { _, message in
-        // Whoever sends a port is told from now on.
+        // A process that sends a port is notified from now on.
         if let listener = message.replyPort { listeners.value.append(listener) }
     }
     try weather.schedule()

@@ -23,7 +23,7 @@ private func emptyLoop() throws {
 
 private func sources() throws {
     let loop = ThreadRunLoop.current
-    let bell = RunLoopSource(name: "bell") { print("somebody has rung") }
+    let bell = RunLoopSource(name: "bell") { print("the bell was signalled") }
     loop.add(bell)
 
     let visitor = try ResidentThread(name: "visitor")

@@ -33,7 +33,7 @@ import Testing
                 lock.unlock()
             }
         }
-        // Nobody slips in before those who wait.
+        // No thread gets the lock before those that wait.
         lock.unlock()
         for thread in threads { try thread.join() }
         #expect(order.elements == [0, 1, 2, 3])

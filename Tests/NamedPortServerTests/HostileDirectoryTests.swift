@@ -139,7 +139,7 @@ struct HostileDirectoryTests {
             #expect(failure { _ = try place.names.lookUp("leased") }?.code == .nameUnknown)
             do throws(PortError) {
                 _ = try place.names.waitFor("leased", within: .milliseconds(1))
-                Issue.record("somebody has the name")
+                Issue.record("a process has the name")
             } catch {
                 #expect(error.code == .nameWaitTimedOut)
             }
@@ -184,7 +184,7 @@ struct HostileDirectoryTests {
             let listed = try place.names.listAnswers(within: .milliseconds(1))
             #expect(listed.map(\.registration.name) == ["far", "linked", "name"])
             #expect(listed.map(\.answer) == [.silent, .silent, .answered(port.statistics)])
-            #expect(try sysPoll(listener.raw, .readable, until: .distantPast).isEmpty, "somebody has connected")
+            #expect(try sysPoll(listener.raw, .readable, until: .distantPast).isEmpty, "a process has connected")
             withExtendedLifetime((far, linked)) {}
             port.invalidate()
         }

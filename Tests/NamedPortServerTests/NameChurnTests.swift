@@ -45,7 +45,7 @@ struct NameChurnTests {
                 let port = MachPort()
                 try place.names.register(port, name: "last")
                 #expect(try waiting.join() == port.makeSendRight())
-                expectSoon("the watch tells the name") { told.elements.contains("+last \(sysProcessID())") }
+                expectSoon("the watch reports the name") { told.elements.contains("+last \(sysProcessID())") }
                 #expect(watch.isValid)
                 #expect(try place.names.list().map(\.name) == ["last"])
                 port.invalidate()

@@ -29,7 +29,7 @@ private struct ForkedNames: Sendable {
     let local: LocalMessagePort
     let remote: RemoteMessagePort
     let watched: RemoteMessagePort
-    let calls = Counter("ends that were told")
+    let calls = Counter("ends that were reported")
 
     init(_ place: Place) throws {
         names = place.names
@@ -86,10 +86,10 @@ private struct ForkedNames: Sendable {
             expect("send") { try remote.send(MachMessage()) }
             expect("invalidation handler") { try remote.setInvalidationHandler {} }
             if remote.isValid { failures.append("a remote port is valid") }
-            if remote.hasInvalidationHandler { failures.append("somebody is told of the end") }
+            if remote.hasInvalidationHandler { failures.append("a handler would be called at the end") }
             remote.invalidate()
         }
-        if calls.value != 0 { failures.append("the end was told") }
+        if calls.value != 0 { failures.append("the end was reported") }
         return failures
     }
 }

@@ -181,7 +181,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
                     let port = MachPort()
                     for name in all { try place.names.register(port, name: name) }
                     let right = try place.remote(all[0], over: .socket).right
-                    let (taken, done) = (Recorder<String>(), Gate("the end is told"))
+                    let (taken, done) = (Recorder<String>(), Gate("the end's notice"))
                     try right.notifyWhenDead(on: loop) {
                         let heir = MachPort()
                         for name in all where failure({ try place.names.register(heir, name: name) }) != nil {

@@ -69,7 +69,7 @@ import Testing
                     switch (told[event.registration.name], event) {
                     case (nil, .appeared), (.went, .appeared): break
                     case (.appeared(let last), .went(let gone)): #expect(last == gone)
-                    default: Issue.record("\(event) was told twice")
+                    default: Issue.record("\(event) was reported twice")
                     }
                     told[event.registration.name] = event
                 }

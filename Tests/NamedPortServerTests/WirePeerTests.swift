@@ -20,9 +20,9 @@ import Testing
                     "the name leads to a port", "a request is answered",
                     "a large request is answered with a large reply", "a message that was given up is nothing",
                     "a descriptor arrives and is written to", "a descriptor is closed once it is not needed",
-                    "a reply brings a descriptor", "that descriptor can be read", "a reply that will not come is told",
-                    "an error is told with its number and text", "a request that nobody waits for any more is let go",
-                    "a port that checked in is spoken to", "a name that nobody has leads nowhere",
+                    "a reply brings a descriptor", "that descriptor can be read", "a dropped reply is reported",
+                    "an error is reported with its number and text", "a request that is abandoned ends",
+                    "a port that checked in gets a message", "a name without an owner leads nowhere",
                 ]
                 #expect(outcome.output == expected.map { $0 + "\n" }.joined())
             }

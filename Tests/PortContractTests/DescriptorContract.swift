@@ -214,7 +214,7 @@ enum Loss: String, CaseIterable, Sendable, CustomTestStringConvertible {
             let asked = try bench.right(to: port)
             _ = portError { () throws(PortError) in _ = try asked.request(MachMessage(), replyLimit: .zero) }
             let late = try port.next()
-            // In memory the replier learns that no thread waits; over a socket the reply is dropped at the other end.
+            // In memory the replier gets an error when no thread waits; over a socket the other end drops the reply.
             _ = portError { () throws(PortError) in try late.reply(message) }
             _ = portError { () throws(PortError) in _ = try asked.request(MachMessage(), replyLimit: .zero) }
         }
@@ -222,7 +222,7 @@ enum Loss: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     private func serve(_ message: MachMessage, on bench: Bench, _ service: Service) throws {
         try bench.serving(service) { right, _ in
-            // A request, so that the test learns of the loss.
+            // A request, so that the loss is reported to the test.
             #expect(portError { () throws(PortError) in _ = try right.ask(message) }?.code == .replyDropped)
         }
     }

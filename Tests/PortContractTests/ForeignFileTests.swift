@@ -45,7 +45,7 @@ import Testing
                 let deadline = Watchdog.deadline
                 while AsyncCloser.isIdle, .now < deadline { sched_yield() }
                 #expect(try right.ask(MachMessage(id: 3)).id == 3)
-                #expect(!AsyncCloser.isIdle, "the close did not wait, or somebody waited for it")
+                #expect(!AsyncCloser.isIdle, "the close did not wait, or a thread waited for it")
             }
             try lingering.letGo()
         }
@@ -66,7 +66,7 @@ extension ForeignFileTests {
             #expect(message?.id == nil && hits == 1)
             let deadline = Watchdog.deadline
             while AsyncCloser.isIdle, .now < deadline { sched_yield() }
-            #expect(!AsyncCloser.isIdle, "somebody waited for the close")
+            #expect(!AsyncCloser.isIdle, "a thread waited for the close")
             #expect(try peer.next()?.kind == .refused)
             let next = try RawPeer(to: port, on: bench)
             try next.send(MachMessage(id: 3))

@@ -231,9 +231,9 @@ private final class Held: Sendable {
                 _ = try await messages.next()
             }
         }
-        if !request.isCancelled { failures.append("somebody waits for the reply") }
+        if !request.isCancelled { failures.append("the reply is awaited") }
         request.setCancellationHandler {}
-        if !question.isCancelled { failures.append("somebody waits for the reply in memory") }
+        if !question.isCancelled { failures.append("the reply in memory is awaited") }
         question.setCancellationHandler {}
         expect("reply in memory") { () throws(PortError) in try question.reply(MachMessage()) }
         port.setInvalidationHandler(on: loop) {}

@@ -125,7 +125,7 @@ import Testing
         .enabled(if: Self.maySpin, "needs two processors, and loops that may spin"))
     func readerReads() async throws {
         try await onBench(over: .socket) { bench in
-            // A reader that is kept from its processor comes too late.
+            // A reader that does not get its processor comes too late.
             let deadline = Watchdog.deadline
             var usesRing = false
             while !usesRing, .now < deadline {
@@ -151,7 +151,7 @@ import Testing
     func readerPlays() async throws {
         try await onBench(over: .socket) { bench in
             let attempts = 7
-            // One that is kept from its processor at the wrong time needs as long.
+            // One that loses its processor at the wrong time needs as long.
             let held = try (0..<attempts).filter { _ in
                 let exchange = try Exchange(on: bench)
                 let (usesRing, isHeld) = try exchange.reply { reader in

@@ -119,7 +119,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let (port, worker) = (try bench.farPort(), Worker())
             let request = try bench.right(to: port).notifyWhenDead(on: worker.loop) {
-                Issue.record("a withdrawn notice was told")
+                Issue.record("a withdrawn notice was delivered")
             }
             _ = try port.tryReceive()
             #expect(try port.connectionCount == 1)

@@ -63,7 +63,7 @@ import Testing
             #expect(fired.elements == ["past", "often"])
             #expect(never.fireDate == .distantFuture)
             #expect(far.fireDate == .distantFuture)
-            #expect(past.fireDate > .after(.seconds(1_000_000_000)), "its phase lies beyond this century")
+            #expect(past.fireDate > .after(.seconds(1_000_000_000)), "its phase is beyond this century")
             for timer in [past, never, far] { timer.invalidate() }
         }
     }

@@ -76,12 +76,12 @@ static void pass_descriptor(int connection) {
 static void refusals(int connection) {
     send_bytes(connection, 2, 6, 0, "", 0);
     struct message answer = reply(connection, 6);
-    expect(answer.head.kind == REPLY_DROPPED, "a reply that will not come is told");
+    expect(answer.head.kind == REPLY_DROPPED, "a dropped reply is reported");
     free_message(&answer);
     send_bytes(connection, 3, 7, 0, "", 0);
     answer = reply(connection, 7);
     expect(answer.head.kind == REPLY_FAILED && answer.head.id == 5 && answer.length == 4 &&
-               memcmp(answer.payload, "full", 4) == 0, "an error is told with its number and text");
+               memcmp(answer.payload, "full", 4) == 0, "an error is reported with its number and text");
     free_message(&answer);
 }
 
@@ -97,7 +97,7 @@ static void give_up_waiting(int connection) {
         free_message(&answer);
         answer = reply(connection, 9);
     }
-    expect(answer.head.kind == MESSAGE && answer.head.answers == 9, "a request that nobody waits for any more is let go");
+    expect(answer.head.kind == MESSAGE && answer.head.answers == 9, "a request that is abandoned ends");
     free_message(&answer);
 }
 
@@ -110,7 +110,7 @@ static void check_in(int connection, const char *directory) {
     send_packet(connection, &head, payload, head.total, NULL, 0);
     int parent = accept_one(listener);
     struct message message;
-    expect(next_message(parent, &message) && message.head.id == 102, "a port that checked in is spoken to");
+    expect(next_message(parent, &message) && message.head.id == 102, "a port that checked in gets a message");
     free_message(&message);
     close(parent);
     close(listener);
@@ -127,7 +127,7 @@ int run_client(const char *directory, const char *name) {
     refusals(connection);
     give_up_waiting(connection);
     check_in(connection, directory);
-    expect(look_up(directory, "nobody has this name") < 0, "a name that nobody has leads nowhere");
+    expect(look_up(directory, "nobody has this name") < 0, "a name without an owner leads nowhere");
     close(connection);
     return 0;
 }

@@ -106,7 +106,7 @@ int listen_in(const char *directory, char path[PATH_LIMIT]) {
     join(lock_path, "%s/%s.lock", sockets, id);
     join(socket_path, "%s/%s.1", sockets, id);
     join(unfinished, "%s/%s.1.new", sockets, id);
-    if (locked_file(lock_path) < 0) fail("somebody else has the id");
+    if (locked_file(lock_path) < 0) fail("another process has the id");
     int listener = packet_socket();
     socket_address(&address, unfinished);
     if (bind(listener, (struct sockaddr *)&address, sizeof address) < 0) fail("bind: %s", strerror(errno));

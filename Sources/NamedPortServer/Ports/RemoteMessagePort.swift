@@ -229,7 +229,7 @@ extension RemoteMessagePort {
     /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
     ///
     /// Requests that wait for their replies, on any thread or task, end at once with
-    /// ``/MessagePort/PortError/Code/peerDied``, and the receiver learns of it
+    /// ``/MessagePort/PortError/Code/peerDied``, and the receiver is notified
     /// (``/MessagePort/MachMessage/isCancelled``). A request that waits for room goes on waiting, and ends with the
     /// same error once its message was sent. In a forked child nothing happens: the object belongs to its parent.
     public func invalidate() {

@@ -37,7 +37,7 @@ package func sysClose(_ descriptor: CInt) {
     let (result, code) = (close(descriptor), errno)
     if result != 0, code == EBADF {
         fatalError(
-            "Descriptor \(descriptor) was closed by someone who does not own it. Pass a duplicate to whoever closes it."
+            "Descriptor \(descriptor) was closed by code that does not own it. Pass a duplicate to code that closes it."
         )
     }
 }

@@ -146,8 +146,8 @@ package struct RingConsumer: Sendable {
     /// Whether there is something to read, as far as the memory says.
     package var hasMore: Bool { ring.published != position }
 
-    /// Asks for a `bell` packet for records that are published from now on. The caller checks `hasMore` afterwards, for
-    /// those that came before.
+    /// Asks for a `wakeUp` packet for records that are published from now on. The caller checks `hasMore` afterwards,
+    /// for those that came before.
     package func sleep() { ring.setReader(.asleep) }
 
     /// As `sleep`, but asks for a wake-up through the reader's wake channel.

@@ -10,8 +10,8 @@
 // The reader's has
 //
 //   head   how many bytes were ever read
-//   state  the lowest two bits say how the reader learns of a record: 0 by a `bell` packet on the socket, 1 by polling,
-//          2 through its wake channel. The rest grows by one each time the state is set, so each sleep has a value of its
+//   state  the lowest two bits say how the reader finds a record: 0 by a `wakeUp` packet on the socket, 1 by polling, 2
+//          through its wake channel. The rest grows by one each time the state is set, so each sleep has a value of its
 //          own, and the writer remembers for which one it has woken the reader
 //   end    zero; 1 << 62 while the reader closes the ring; then 1 << 63 and how many bytes it reads in all
 //
@@ -209,7 +209,7 @@ func padded(_ count: Int) -> Int { (count + 7) & ~7 }
 extension SharedRing {
     /// How a reader waits, as it says itself.
     package enum ReaderState: UInt32, Sendable {
-        /// It needs a `bell` packet.
+        /// It needs a `wakeUp` packet.
         case asleep = 0
         /// It polls, or has been woken.
         case awake = 1

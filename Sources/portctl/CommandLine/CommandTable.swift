@@ -21,7 +21,7 @@ extension CommandDescription {
         options: [
             .flag("--watch", "w", "shows it again and again, in place on a terminal"),
             .option("--interval", "i", "T", .duration, "1s", "how long to wait in between"),
-            .option("--count", "n", "N", .count, summary: "ends after so many times"),
+            .option("--count", "n", "N", .count, summary: "ends after this many times"),
             .option("--timeout", "t", "T", .duration, "500ms", "how long to wait for the owners' answers"),
             .flag("--names", nil, "writes names only, one in a line"),
             .flag("--all", "a", "shows also the names by which processes let themselves be traced, trace.PID"), .json,
@@ -31,7 +31,7 @@ extension CommandDescription {
                 + "BYTES what has come, DROPS what the queue has dropped. All owners are asked at once. One that lives "
                 + "and does not answer in time is busy: it is stopped, or its run loop has something else to do. One that "
                 + "does not tell has - in these columns. A name that is waiting is held by portctl activate, which "
-                + "starts the owner when somebody connects."
+                + "starts the owner when a client connects."
         ])
 
     private static let info = CommandDescription(
@@ -45,9 +45,9 @@ extension CommandDescription {
         ],
         notes: [
             bodyNote,
-            "A port drops a message that is longer than its owner lets it take, and whoever sent it is not told. One of more "
-                + "than \(Invocation.silentLimit) bytes, the standard limit, is not sent, and the status is 1: request tells "
-                + "what came of it.",
+            "A port drops a message that is longer than its owner allows, and its sender gets no error. One of more "
+                + "than \(Invocation.silentLimit) bytes, the standard limit, is not sent, and the status is 1: request "
+                + "reports the outcome.",
         ])
 
     private static let request = CommandDescription(
@@ -85,7 +85,7 @@ extension CommandDescription {
         arguments: [name],
         options: [
             .option("--bytes", "b", "SIZE", .size, "64", "how many bytes of each message to show"),
-            .option("--count", "n", "N", .count, summary: "ends after so many messages"),
+            .option("--count", "n", "N", .count, summary: "ends after this many messages"),
             .option("--timeout", "t", "T", .duration, "10s", "how long to wait for the owner's consent"), .json,
         ],
         notes: [
@@ -125,7 +125,7 @@ extension CommandDescription {
         options: [.flag("--quick", nil, "takes about one second"), .json])
 
     static let doctor = CommandDescription(
-        command: .doctor, summary: "tells what this system allows and refuses, what that costs, and what helps",
+        command: .doctor, summary: "shows what this system allows and refuses, what that costs, and what helps",
         options: [.json],
         notes: [
             "Each line is tried now, in this process. The exit status is 1 when something is refused: programs run all the "

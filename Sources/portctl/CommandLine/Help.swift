@@ -38,7 +38,7 @@ enum Help {
         lines += [""] + wrapped(forms, width: width) + ["", "Exit status:"]
         for (status, meaning) in statuses { lines += hanging("\(status.rawValue)", meaning, column: 2, width: width) }
         lines += [""] + wrapped(statusNote, width: width)
-        lines += ["", "portctl help COMMAND tells more of one."]
+        lines += ["", "portctl help COMMAND describes one."]
         return lines.map { $0 + "\n" }.joined()
     }
 

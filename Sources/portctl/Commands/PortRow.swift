@@ -125,8 +125,8 @@ struct PortRow {
         switch state {
         case .running: "running"
         case .busy: "busy: the owner lives, and did not answer in time"
-        case .silent: "the owner does not tell"
-        case .waiting: "waiting: the owner is started when somebody connects"
+        case .silent: "the owner does not report"
+        case .waiting: "waiting: the owner is started when a client connects"
         }
     }
 

@@ -84,6 +84,6 @@ extension Invocation {
         guard count > limit else { return }
         throw Refusal(
             "The message has more than \(limit) bytes; a port drops it without a word, unless its owner allows more. Use "
-                + "portctl request, which tells whether it was taken.")
+                + "portctl request, which reports whether it was received.")
     }
 }

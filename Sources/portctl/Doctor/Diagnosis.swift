@@ -37,7 +37,7 @@ struct Diagnosis: Sendable {
         Probe(
             subject: "eventfd",
             cost:
-                "Pipes are rung in its place, with two descriptors each, and the main run loop does not serve the main "
+                "Pipes are used in its place, with two descriptors each, and the main run loop does not serve the main "
                 + "dispatch queue."
         ) {
             _ = try EventDescriptor(.eventfd)
@@ -119,7 +119,7 @@ struct Diagnosis: Sendable {
         Probe(
             subject: "inotify",
             cost:
-                "Waiting for names, and watching them, throws watchLimit, or looks now and then where the program allows that.",
+                "Waiting for names, and watching them, throws watchLimit, or polls now and then where the program allows that.",
             remedy: "Raise fs.inotify.max_user_instances and fs.inotify.max_user_watches, or end what holds them."
         ) {
             let watch = try DirectoryWatch()
@@ -138,7 +138,7 @@ struct Diagnosis: Sendable {
             subject: "/proc",
             cost:
                 "Start times of processes, and limits of control groups, are not known; programs start themselves as workers by it.",
-            remedy: "Mount proc there, as containers do unless they are told otherwise."
+            remedy: "Mount proc there, as containers do unless configured otherwise."
         ) {
             _ = try sysOpen("/proc/self/stat", .reading)
             return .works("")

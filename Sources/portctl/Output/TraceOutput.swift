@@ -46,7 +46,7 @@ struct TraceOutput {
         } catch {
             guard error.systemError?.code == EEXIST else { throw error }
             throw Refusal(
-                "Somebody has made \(path) meanwhile. It was left as it is, and the trace is lost; record again.")
+                "Another process made \(path) meanwhile. It was left as it is, and the trace is lost; record again.")
         }
     }
 
