@@ -73,7 +73,7 @@ func forgottenThread() throws {
         let end = RunLoopSource(
             name: "end",
             cancel: { _, _ in
-                print("forgotten thread: nobody holds it any more, so it leaves")
+                print("forgotten thread: its last reference is gone, so it leaves")
                 main.stop()
             }, perform: {})
         thread.loop.add(end)

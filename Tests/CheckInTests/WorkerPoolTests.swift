@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test("a pool without workers has checked in")
-    func nobody() async throws {
+    func empty() async throws {
         try await onNewThread {
             let pool = try PortWorkerPool(count: 0) { _ in try PortWorker.launchThread(reversingBody) }
             #expect(try pool.checkIn(within: .zero) == [])

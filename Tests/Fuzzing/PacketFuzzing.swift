@@ -22,7 +22,7 @@ public enum PacketFuzzing {
             switch event {
             case .violation, .refused: return
             case .message(let message, _, _):
-                precondition(message.size <= kept, "bytes that nobody sent")
+                precondition(message.size <= kept, "bytes that no peer sent")
                 checkDecoding(message)
                 kept = 0
             case .replyFailed(_, _, let text):
@@ -31,7 +31,7 @@ public enum PacketFuzzing {
                 precondition(token == header.answers, "an answer to another question")
                 let isBeyondRange = payload.prefix(56).enumerated().contains { $0 % 8 == 7 && $1 > 127 }
                 precondition(
-                    isBeyondRange || statistics.payload.elementsEqual(payload.prefix(56)), "numbers that nobody sent")
+                    isBeyondRange || statistics.payload.elementsEqual(payload.prefix(56)), "numbers that no peer sent")
             case .shown(let message):
                 precondition(message.bytes.count <= WatchedMessage.byteLimit, "bytes beyond their limit")
             default: break
@@ -59,7 +59,7 @@ public enum PacketFuzzing {
         guard hasRoom, count == payload.count else { return nil }
         if header.kind == .continuation { return assembly.didLand(payload.count, header, descriptors: descriptors) }
         let bytes = assembly.removeWritten(payload.count)
-        precondition(bytes == payload, "bytes that nobody sent")
+        precondition(bytes == payload, "bytes that no peer sent")
         return assembly.accept(header, payload: bytes, descriptors: descriptors)
     }
 

@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test("a false count of components or descriptors is refused", arguments: [-1, 1, 1000])
-    func lies(difference: Int) throws {
+    func falseCounts(difference: Int) throws {
         let encoded = try EncodedMessage(Self.sample())
         var lie = encoded
         lie.componentCount += difference

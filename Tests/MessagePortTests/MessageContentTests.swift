@@ -91,7 +91,7 @@ import Testing
         #expect(longer.map { "\($0)" }?.contains("1 bytes are left over") == true)
     }
 
-    @Test("false counts, bad booleans and text that is no UTF-8 are errors") func lies() {
+    @Test("false counts, bad booleans and text that is no UTF-8 are errors") func falseCounts() {
         #expect(error(reading: [UInt8].self, from: [255, 255, 255, 255, 1])?.code == .malformedContent)
         #expect(error(reading: [Order].self, from: [255, 255, 255, 255, 1])?.code == .malformedContent)
         #expect(error(reading: Bool.self, from: [2])?.code == .malformedContent)

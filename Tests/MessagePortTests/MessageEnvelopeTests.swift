@@ -47,7 +47,7 @@ import Testing
     @Test(
         "the messages of a batch are charged together, until each of them is received, or gone",
         arguments: [[true, true, true], [true, false, true], [false, true, false], [false, false, false]])
-    func burst(areTaken: [Bool]) {
+    func batch(areTaken: [Bool]) {
         let (ledger, owner) = (PeerQuotas(), PeerID.process(1))
         var messages: [MachMessage?] = []
         do {

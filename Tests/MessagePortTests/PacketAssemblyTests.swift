@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test("false lengths, counts and descriptors are violations")
-    func lies() throws {
+    func falseCounts() throws {
         let descriptor = SharedDescriptor(try sysPacketSocket())
         func violates(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor] = []) -> Bool {
             let assembly = Assembler()

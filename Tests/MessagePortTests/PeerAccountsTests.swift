@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test("a batch has at most half of what is left, at least one message, and none that is too large")
-    func bursts() {
+    func batches() {
         let accounts = accounts()
         func charge(_ sizes: [Int]) -> Int {
             accounts.accounts.charge(firstOf: packets(sizes), by: .process(7)).messages

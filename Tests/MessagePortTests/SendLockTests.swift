@@ -82,7 +82,7 @@ import Testing
         lock.holderWillBlock()
         lock.unlock()
         #expect(try patient.join())
-        // The next holder is not held up because the last was.
+        // The next holder is not blocked because the last was.
         let another = runOnThread { lock.lockUnlessHolderBlocks() }
         while lock.waitingCount < 1 { sched_yield() }
         lock.unlock()
@@ -172,8 +172,8 @@ import Testing
         #expect(lock.tryLock())
     }
 
-    @Test("a holder that waited for room and unlocks leaves no other held up")
-    func heldUpAlone() {
+    @Test("a holder that waited for room and unlocks leaves no other blocked")
+    func blockedAlone() {
         let lock = SendLock()
         #expect(lock.tryLock())
         lock.holderWillBlock()

@@ -142,7 +142,7 @@ import Testing
             let seen = Recorder<Bool>()
             let local = try place.local { _, message in
                 seen.append(message.expectsReply)
-                return Array("nobody wants it".utf8)
+                return Array("unwanted".utf8)
             }
             let remote = try place.remote(over: way)
             try remote.send(MachMessage(id: 1))

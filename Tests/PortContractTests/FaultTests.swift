@@ -264,7 +264,7 @@ extension FaultTests {
             try await onBench(over: .socket) { bench in
                 let port = try bench.port()
                 let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
-                // The thread that would poll the listener again is held up until it may.
+                // The thread that would poll the listener again is blocked until it may.
                 let (mayGoOn, loop) = (Gate("the listener was seen to be left alone"), try IOThread.loop())
                 _ = try loop.parker.wakeEvent()  // what it needs to watch a descriptor
                 loop.perform(in: [.default]) { mayGoOn.wait() }

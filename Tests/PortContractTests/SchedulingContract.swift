@@ -188,7 +188,7 @@ import Testing
             let rights = Box<SendRight>()
             let (made, mayEnd) = (Gate("the port"), Gate("the end of the thread"))
             let thread = runOnThread {
-                let port = try bench.port { _, _ in Issue.record("nobody runs this loop") }
+                let port = try bench.port { _, _ in Issue.record("no thread runs this loop") }
                 try port.schedule()
                 let right = try bench.right(to: port)
                 rights.value.withLock { $0 = right }

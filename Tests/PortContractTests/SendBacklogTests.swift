@@ -131,7 +131,7 @@ import Testing
             #expect(connection.isAwaitingRoom)
             #expect(try port.tryReceive() == nil)
             let reader = runOnThread { try peer.readMessage() }
-            // One thread sends the backlog; before it says so, another acts upon what it has seen: no room.
+            // One thread sends the backlog; before it says so, another acts on what it has seen: no room.
             #expect(connection.sender.lock.tryLock())
             while try !connection.sender.sendBacklog(over: connection) { sched_yield() }
             connection.sender.lock.unlock()

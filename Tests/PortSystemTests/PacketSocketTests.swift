@@ -39,7 +39,7 @@ private final class Pair {
             let client = SharedDescriptor(try sysPacketSocket())
             #expect(try sysConnect(client.rawValue, path: scratch.path("socket")))
             guard let accepted = try sysAccept(listener.rawValue) else {
-                Issue.record("nobody connected")
+                Issue.record("no client connected")
                 return
             }
             let number = accepted.raw

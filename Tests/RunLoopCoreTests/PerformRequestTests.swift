@@ -27,7 +27,7 @@ enum RequestKind: CaseIterable {
     func delays() async throws {
         let seen = Recorder<Int>()
         try await onLoop { loop in
-            // So far apart that it does not matter how long the thread is held up between two of them.
+            // So far apart that it does not matter how long the thread is blocked between two of them.
             loop.perform(after: .milliseconds(1)) { seen.append(4) }
             loop.perform(after: .seconds(-60)) { seen.append(2) }
             loop.perform(after: .seconds(-60)) { seen.append(3) }
@@ -113,7 +113,7 @@ enum RequestKind: CaseIterable {
                 kind.perform(on: loop, for: first) { seen.append("first \(kind)") }
                 kind.perform(on: loop, in: ["other", .common], for: first) { seen.append("first \(kind)") }
                 kind.perform(on: loop, for: second) { seen.append("second \(kind)") }
-                kind.perform(on: loop) { seen.append("nobody's \(kind)") }
+                kind.perform(on: loop) { seen.append("untargeted \(kind)") }
             }
             #expect(loop.cancelPerformRequests(for: first) == 4)
             #expect(loop.cancelPerformRequests(for: first) == 0)
@@ -121,7 +121,7 @@ enum RequestKind: CaseIterable {
             #expect(loop.runGuarded() == .finished)
             #expect(loop.cancelPerformRequests(for: second) == 0)
         }
-        #expect(seen.elements == ["second posted", "nobody's posted", "second delayed", "nobody's delayed"])
+        #expect(seen.elements == ["second posted", "untargeted posted", "second delayed", "untargeted delayed"])
     }
 
     @Test("S11: a body cancels the others of its target, also those of the same pass", arguments: RequestKind.allCases)

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.census) struct TimerAccuracyTests {
-    @Test("S24: a loop's timer is late while the loop is busy, and a dispatch timer is not held up by that")
+    @Test("S24: a loop's timer is late while the loop is busy, and a dispatch timer is not delayed by that")
     func busy() async throws {
         let dispatched = Counter("firings of the dispatch timer")
         // Not Sendable: it is set up here, activated once on the loop's thread, and cancelled here after that.

@@ -29,7 +29,7 @@ package final class Gate: Sendable {
     /// - Returns: whether the gate is open.
     @discardableResult
     package func wait(sourceLocation: SourceLocation = #_sourceLocation) -> Bool {
-        Watchdog.wait(for: event, "nobody opened \(name)", sourceLocation: sourceLocation)
+        Watchdog.wait(for: event, "no thread opened \(name)", sourceLocation: sourceLocation)
     }
 
     /// Suspends until the gate is open. Records an issue when the watchdog ends the wait.
@@ -38,7 +38,7 @@ package final class Gate: Sendable {
     @discardableResult
     package func wait(sourceLocation: SourceLocation = #_sourceLocation) async -> Bool {
         await offThePool { [self] in
-            Watchdog.wait(for: event, "nobody opened \(name)", sourceLocation: sourceLocation)
+            Watchdog.wait(for: event, "no thread opened \(name)", sourceLocation: sourceLocation)
         }
     }
 }

@@ -226,7 +226,7 @@ extension Invocation {
             return "list takes \(option) only with --watch."
         }
         if command == .list, has("--names"), has("--timeout") {
-            return "list takes no --timeout with --names: nobody is asked."
+            return "list takes no --timeout with --names: no owner is asked."
         }
         if command == .trace, !program.isEmpty, has("--duration") {
             return "trace takes no --duration with a command, which is recorded until it ends."

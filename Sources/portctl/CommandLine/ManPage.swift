@@ -7,7 +7,7 @@ import NamedPortServer
 enum ManPage {
     static var text: String {
         var lines = [".TH PORTCTL 1 \"\" \"swift-message-port\" \"User Commands\"", ".SH NAME"]
-        lines.append("portctl \\- looks at named ports and talks to them")
+        lines.append("portctl \\- inspects named ports and talks to them")
         lines.append(".SH SYNOPSIS")
         for synopsis in CommandDescription.table.flatMap(\.synopses) {
             lines += [".B portctl", escaped(synopsis), ".br"]

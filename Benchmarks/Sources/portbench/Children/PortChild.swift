@@ -31,7 +31,7 @@ final class PortChild {
 
     /// Starts with a wait strategy and, optionally, a name.
     init(_ arguments: [String]) throws {
-        guard let launcher = try SendRight.bootstrap() else { throw BenchmarkFailure("nobody launched this child") }
+        guard let launcher = try SendRight.bootstrap() else { throw BenchmarkFailure("this child has no launcher") }
         self.launcher = launcher
         ThreadRunLoop.current.waitStrategy = WaitStrategy(word: arguments.first)
         let work = PortChildWork(launcher)
