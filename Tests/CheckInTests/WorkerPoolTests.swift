@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("one that has no room for the wish to leave does not keep the others from being asked")
+    @Test("one that has no room for the stop request does not keep the others from being asked")
     func fullWorker() async throws {
         try await onNewThread {
             let (isBusy, mayGoOn) = (Gate("the first handler"), Gate("the end of the other worker"))

@@ -236,7 +236,7 @@ import Testing
         }
     }
 
-    @Test("a worker that ignores its wish and SIGTERM is killed")
+    @Test("a worker that ignores its stop request and SIGTERM is killed")
     func stubborn() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             // On a busy machine it may need longer to exit than the limit: the next limit is longer.

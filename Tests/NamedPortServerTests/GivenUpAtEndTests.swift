@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("a handler learns of each task that gives up, by its limit or cancelled, 300 times")
+    @Test("a handler is notified of each task that gives up, by its limit or cancelled, 300 times")
     func tasks() async throws {
         try await withScratchDirectory(leaving: .anything) { scratch in
             let place = try Place(scratch)

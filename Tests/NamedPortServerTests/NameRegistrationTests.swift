@@ -172,7 +172,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test("a client that learns of a port's end over a socket finds all its names free, 20 times")
+    @Test("a client that is notified of a port's end over a socket finds all its names free, 20 times")
     func freeWhenTold() async throws {
         try await withPlace { place in
             let all = (0..<50).map { "name \($0)" }

@@ -59,7 +59,7 @@ struct NameWaitTests {
                     try place.names.waitFor("name", within: patience)
                 }
                 #expect(right == port.makeSendRight(), "round \(round)")
-                // Created, truncated, written: few events, so few look-ups.
+                // Created, truncated, written: few events, therefore few look-ups.
                 #expect(calls[.poll, default: 0] <= 8, "round \(round)")
                 try registration.join()
                 port.invalidate()

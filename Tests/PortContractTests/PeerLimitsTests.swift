@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test("the sender of what a port has not read learns of its end, also above the port's limit")
+    @Test("the sender of what a port has not read gets its end reported, also above the port's limit")
     func messageBytesOfDeadPort() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

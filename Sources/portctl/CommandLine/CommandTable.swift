@@ -30,7 +30,7 @@ extension CommandDescription {
             "PEERS counts connections of other processes, QUEUE the messages that wait and how many may, MESSAGES and "
                 + "BYTES what has come, DROPS what the queue has dropped. All owners are asked at once. One that lives "
                 + "and does not answer in time is busy: it is stopped, or its run loop has something else to do. One that "
-                + "does not tell has - in these columns. A name that is waiting is held by portctl activate, which "
+                + "reports nothing has - in these columns. A name that is waiting is held by portctl activate, which "
                 + "starts the owner when a client connects."
         ])
 
@@ -67,7 +67,7 @@ extension CommandDescription {
     private static let serve = CommandDescription(
         command: .serve, summary: "answers each request with its own bytes, or with what a command makes of them",
         arguments: [name], program: .optional,
-        options: [.flag("--quiet", "q", "does not tell what came")],
+        options: [.flag("--quiet", "q", "does not print what came")],
         notes: [
             "With COMMAND, it is run for each message, one after the other, with the bytes on its standard input, and in its environment "
                 + "PORT_MESSAGE_ID and PORT_SENDER, the process that sent it. What it writes is the reply; if it ends "
