@@ -3,8 +3,8 @@
 
 package import PortSystem
 
-/// A listening socket with a path. When this value goes away, it removes the path, then closes the socket; the path of
-/// an inherited socket belongs to its supervisor and stays.
+/// A listening socket with a path. When this value is deinitialized, it removes the path, then closes the socket; the
+/// path of an inherited socket belongs to its supervisor and stays.
 package struct Listener: ~Copyable, Sendable {
     /// The listening socket, non-blocking.
     package let descriptor: FileDescriptor

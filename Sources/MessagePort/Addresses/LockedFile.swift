@@ -8,13 +8,13 @@ import PortSystem
 // however that happens, and a file without a lock belongs to a dead owner: the next owner reuses it.
 //
 // Only the holder of its lock removes a file. So after it has locked a file a process must check that the path still
-// leads to that file: the previous owner may have removed it between our open and our lock. Then another file may be
+// leads to that file: the previous owner may have removed it between the open and the lock. Then another file may be
 // there by now, and the next round starts.
 
 /// A file in a trusted directory, exclusively locked while this value lives.
 ///
-/// A value that goes away without `remove()` leaves the file behind, unlocked. In a forked child the lock belongs to
-/// both processes, and only the one that took it removes the file.
+/// A value that is deinitialized without `remove()` leaves the file behind, unlocked. In a forked child the lock
+/// belongs to both processes, and only the one that acquired it removes the file.
 package struct LockedFile: ~Copyable, Sendable {
     private let name: String
     private let directory: TrustedDirectory
@@ -55,7 +55,7 @@ package struct LockedFile: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - name: a file name.
-    ///   - directory: where.
+    ///   - directory: its directory.
     ///   - patience: how long to try while other processes only query a lock of the whole file.
     /// - Returns: the locked file, with the contents that a dead owner left in it; or the contents of the live owner's
     ///   file.
@@ -71,11 +71,11 @@ package struct LockedFile: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - name: a file name.
-    ///   - directory: where.
+    ///   - directory: its directory.
     ///   - prepare: called when the file is open and unlocked. What it opens gets a higher descriptor than the file:
     ///     when the process is killed, Linux closes that first, and drops the lock after it.
-    /// - Returns: as ``take(_:in:)``.
-    /// - Throws: as ``take(_:in:)``; what `prepare` throws.
+    /// - Returns: as ``acquire(_:in:within:)``.
+    /// - Throws: as ``acquire(_:in:within:)``; what `prepare` throws.
     package static func acquire(
         _ name: String, in directory: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
     ) throws(PortError) -> Attempt {
@@ -119,7 +119,7 @@ package struct LockedFile: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - name: a file name.
-    ///   - directory: where.
+    ///   - directory: its directory.
     ///   - denied: a user that may not have the file, and whose lock does not count; nil when there is none.
     /// - Returns: whether it was removed.
     package static func removeLeftover(_ name: String, in directory: TrustedDirectory, deniedTo denied: uid_t?) -> Bool
@@ -200,7 +200,7 @@ package struct LockedFile: ~Copyable, Sendable {
 extension LockedFile {
     /// Whether a file's lock is held; false when there is no such file. Does not disturb the holder.
     ///
-    /// - Throws: as ``take(_:in:)`` does.
+    /// - Throws: as ``acquire(_:in:within:)``.
     package static func isLocked(_ name: String, in directory: TrustedDirectory) throws(PortError) -> Bool {
         guard let file = try openExisting(name, in: directory) else { return false }
         return try isLocked(file, name, in: directory)
@@ -220,7 +220,7 @@ extension LockedFile {
     /// A file's contents, at most `readLimit` bytes; nil when there is no such file. They may be a part of what its
     /// owner writes.
     ///
-    /// - Throws: as ``take(_:in:)`` does.
+    /// - Throws: as ``acquire(_:in:within:)``.
     package static func contents(_ name: String, in directory: TrustedDirectory) throws(PortError) -> [UInt8]? {
         try signedContents(name, in: directory)?.contents
     }
@@ -296,7 +296,7 @@ extension LockedFile {
     /// The name of a file that is moved aside for a moment: no port and no process has such a name.
     static func asideName() -> String { asidePrefix + EndpointFileName.makeID() }
 
-    /// What such a name begins with.
+    /// The prefix of such a name.
     package static let asidePrefix = ".aside-"
 
     /// Moves a file that was moved aside back to its name. When there is another one by now, that one has the name, and

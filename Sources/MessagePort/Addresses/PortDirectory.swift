@@ -61,7 +61,7 @@ package final class PortDirectory: Sendable {
     ///   - path: an absolute path.
     ///   - mayBeShared: as above.
     /// - Returns: the open, verified directory; nil when it, or a part of it, is not there.
-    /// - Throws: as ``open(path:)`` does.
+    /// - Throws: as ``open(path:mayBeShared:)`` does.
     package static func openExisting(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory? {
         do throws(PortError) {
             let top = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
@@ -97,7 +97,7 @@ package final class PortDirectory: Sendable {
     ///
     /// - Parameter makes: whether it is made when it is not there.
     /// - Returns: the open, verified directory; nil when it is not there.
-    /// - Throws: as ``open(path:)``.
+    /// - Throws: as ``open(path:mayBeShared:)``.
     package func supervisors(makes: Bool) throws(PortError) -> TrustedDirectory? {
         try part("supervisors", makes: makes)
     }
@@ -106,7 +106,7 @@ package final class PortDirectory: Sendable {
     ///
     /// - Parameter makes: whether it is made when it is not there.
     /// - Returns: the open, verified directory; nil when it is not there.
-    /// - Throws: as ``open(path:)``.
+    /// - Throws: as ``open(path:mayBeShared:)``.
     package func declared(makes: Bool) throws(PortError) -> TrustedDirectory? { try part("declared", makes: makes) }
 
     private func part(_ name: String, makes: Bool) throws(PortError) -> TrustedDirectory? {
@@ -134,7 +134,7 @@ package final class PortDirectory: Sendable {
 }
 
 extension PortDirectory {
-    /// By the bytes of the path: texts that are equal may be different paths.
+    /// By the bytes of the path: equal texts may be different paths.
     private static let users = Mutex<[[UInt8]: PortDirectory]>([:])
 
     private static let domain = Mutex<String?>(nil)
@@ -148,7 +148,7 @@ extension PortDirectory {
     /// opened again; a failure is not cached.
     ///
     /// - Returns: the same object each time, while the environment and the file system stay as they are.
-    /// - Throws: as ``open(path:)`` does.
+    /// - Throws: as ``open(path:mayBeShared:)`` does.
     package static func user() throws(PortError) -> PortDirectory {
         let (path, mayBeShared) = (userPath, domain.withLock { $0 } != nil)
         let key = Array(path.utf8)

@@ -71,12 +71,12 @@ extension ProcessEndpoints {
         try connect(toPath: path, called: path, until: deadline)
     }
 
-    /// Connects to a listening socket in a trusted directory. It checks first what has the name, and does not follow a
+    /// Connects to a listening socket in a trusted directory. It checks the file's type first, and does not follow a
     /// symbolic link: so it leads nowhere else, and to no file system that does not answer.
     ///
     /// - Parameters:
     ///   - name: a file name.
-    ///   - directory: where.
+    ///   - directory: its directory.
     ///   - deadline: as above.
     /// - Returns: as above; a file that is no socket is dead.
     /// - Throws: as above.
@@ -155,7 +155,7 @@ extension ProcessEndpoints {
     /// that sees it is not refused.
     ///
     /// - Parameter backlog: how many connections may wait to be accepted.
-    /// - Returns: the listener, which removes its path when it goes away.
+    /// - Returns: the listener, which removes its path when it is deinitialized.
     /// - Throws: `descriptorLimit`, and `systemCallFailed` for example when the directory was removed or the disk is
     ///   full.
     package func makeListener(backlog: Int32) throws(PortError) -> Listener {
@@ -213,8 +213,8 @@ extension ProcessEndpoints {
 
     /// Removes one owner's files, unless it lives.
     private func sweep(_ owner: String, _ names: ArraySlice<String>, hadLock: Bool) -> Int {
-        // The lock file says to which user the id belongs. Another user's file among the others cannot be removed, and
-        // is left alone.
+        // The lock file's owner is the user to which the id belongs. Another user's file among the others cannot be
+        // removed, and is left alone.
         let lockName = EndpointFileName.lock(of: owner)
         if isOthers(hadLock ? lockName : names.first ?? lockName) { return 0 }
         // The lock is held while the files are removed, so a process that is just making its id is not mistaken for a

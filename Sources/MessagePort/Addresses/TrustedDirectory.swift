@@ -74,7 +74,7 @@ package final class TrustedDirectory: Sendable {
     ///   - name: a file name.
     ///   - makes: whether it is made.
     /// - Returns: the open, verified directory.
-    /// - Throws: as ``open(path:makes:)`` does.
+    /// - Throws: as ``open(path:makes:mayBeShared:)`` does.
     package func subdirectory(_ name: String, makes: Bool = true) throws(PortError) -> TrustedDirectory {
         let path = path + "/" + name
         let mayMake = makes && (!sharing.isShared || sharing.isAdministered(by: sysUserID()))

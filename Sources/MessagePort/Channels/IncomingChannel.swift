@@ -3,56 +3,58 @@
 
 import PortSystem
 
-// The way into a connection: reads the next packet, from the socket or the ring, in the order in which they were sent.
+// The receiving side of a connection: reads the next packet, from the socket or the ring, in the order in which they
+// were sent.
 //
-// What keeps packets from waiting unnoticed: as long as something is in a ring, its reader's socket is readable, or a wake-up is on
-// its way there. The reader removes a wake-up from the socket only after it has said that it sleeps, and has found the ring empty
-// then; what comes later brings another wake-up. A wake-up that comes while the socket is next was sent for what has been read. So
-// whatever waits for the socket, in whatever way, needs to know nothing of rings. Docs/MemoryOrder.md has the proof.
+// No packet waits unnoticed: as long as the ring has data, its reader's socket is readable, or a wake-up is on its way
+// there. The reader removes a wake-up from the socket only after it has marked itself asleep and then found the ring
+// empty; what comes later brings another wake-up. A wake-up that comes while the path is the socket was sent for data
+// that has been read. So whatever waits for the socket, by whatever means, needs to know nothing of rings.
+// Docs/MemoryOrder.md has the proof.
 
-/// How thoroughly to search for a packet.
+/// How thoroughly to poll for a packet.
 enum PollDepth: Comparable, Sendable {
     /// What is on the socket beside a ring may wait: it is reported again.
     case quick
-    /// The kernel has reported that something is on the socket.
+    /// The kernel has reported data on the socket.
     case reported
-    /// Also behind a wake-up.
+    /// Also packets behind a wake-up.
     case thorough
 }
 
-/// What a read of the channel has found.
+/// The result of a read of the channel.
 enum Received: Sendable {
     /// A packet. Its descriptors are nil when they were lost.
     case packet(PacketHeader, [UInt8], [SharedDescriptor]?)
-    /// The next piece of the message that was begun, whose bytes are where they belong.
+    /// The next piece of a partial message, whose bytes were read in place.
     case piece(PacketHeader, Int, [SharedDescriptor]?)
-    /// The peer offers rings, or answers an offer.
+    /// An offer of rings, or the answer to one.
     case rings(PacketHeader, [UInt8], [SharedDescriptor]?)
     /// Nothing now.
     case nothing
     /// No packet, but there may be one.
     case again
-    /// All that the peer has sent was read, and it is gone.
+    /// The peer is gone, and all that it sent was read.
     case ended
-    /// What breaks the format.
+    /// Data that breaks the format.
     case malformed
     case failed(SystemError)
 }
 
-/// The events of a channel that its connection acts upon before the next packet is read.
+/// The events of a channel that its connection handles before the next packet is read.
 protocol IncomingChannelObserver {
-    /// The peer's packets are in the ring from now on.
+    /// The peer's next packets are in the ring.
     func peerDidOpenRing()
     /// The peer's next packets are on the socket.
     func peerDidLeaveRing()
-    /// What hears of the descriptors of a packet that are closed.
+    /// What observes the closing of a packet's descriptors.
     func closeObserver() -> any CloseObserver
 }
 
 struct IncomingChannel: ~Copyable, Sendable {
-    /// Puts messages together.
+    /// Assembles messages.
     var assembly = PacketAssembly()
-    /// Which of the two the next packet comes by.
+    /// Whether the next packet is on the socket or in the ring.
     var path = IncomingPath()
 
     /// Reads the next packet.
@@ -63,8 +65,8 @@ struct IncomingChannel: ~Copyable, Sendable {
             ? nextOfBoth(socket, depth: depth, for: observer) : nextOfSocket(socket, for: observer)
     }
 
-    /// Reads a packet from the ring or the socket. A peer that plays with its counters holds the reader no longer than the limit of
-    /// steps.
+    /// Reads a packet from the ring or the socket. A peer that manipulates its counters delays the reader by at most
+    /// the step limit.
     private mutating func nextOfBoth(
         _ socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver
     ) -> Received {
@@ -89,7 +91,7 @@ struct IncomingChannel: ~Copyable, Sendable {
             }
             if path.isOnRing, !path.hasSpentWakeUp, path.isPolled || path.wasPolled {
                 if path.mustReadOn() { continue }
-                // Nothing else reads the socket while a loop polls.
+                // Only the loop that polls reads the socket.
                 if depth < (path.isPolled ? .reported : .thorough) { return .nothing }
             }
             let received =
@@ -100,9 +102,9 @@ struct IncomingChannel: ~Copyable, Sendable {
         return .again
     }
 
-    /// Reads the next record of the ring; the next piece of a large message goes where it belongs.
+    /// Reads the next record of the ring; the next piece of a large message is read in place.
     ///
-    /// - Returns: what it is; and how many bytes of it were written behind the message that was begun.
+    /// - Returns: the record; and how many of its bytes were appended to the partial message.
     private mutating func nextRecord() -> (RingConsumer.Outcome?, landed: Int) {
         guard assembly.hasRoomForPiece, var reader = path.reader else { return (path.reader?.read(), 0) }
         var outcome = RingConsumer.Outcome.empty
@@ -111,9 +113,9 @@ struct IncomingChannel: ~Copyable, Sendable {
         return (outcome, landed ?? 0)
     }
 
-    /// The ring is empty, or the socket is next: removes the wake-up from the socket, unless something came meanwhile.
+    /// The ring is empty, or the path is the socket: removes the wake-up from the socket, unless data has come since.
     ///
-    /// - Returns: what the read has found; nil to read the ring again.
+    /// - Returns: the result of the read; nil to read the ring again.
     private mutating func removeWakeUp(_ socket: SharedDescriptor, _ depth: PollDepth) -> Received? {
         // A loop that polls needs no wake-up for what comes.
         if path.isOnRing, !path.isPolled {
@@ -123,12 +125,12 @@ struct IncomingChannel: ~Copyable, Sendable {
             let (outcome, head, _) = try sysReceiveHeadedPacket(socket.rawValue, limit: PacketHeader.size)
             switch outcome {
             case .packet(_, let descriptors):
-                // Descriptors that came with it go as all that come from a peer.
+                // Descriptors that came with it are closed as all that come from a peer.
                 guard descriptors.isEmpty, head.flatMap(PacketHeader.init)?.isWakeUp == true else { return .malformed }
             case .descriptorsLost, .truncated: return .malformed
-            // Reported once, when the peer has gone with something unread; the wake-up is still there.
+            // Reported once, when the peer is gone and has left data unread; the wake-up is still there.
             case .reset: return .again
-            case .wouldBlock: return .nothing  // it is there all the same, and removed later
+            case .wouldBlock: return .nothing  // it is still there, and removed later
             case .peerClosed: break  // the next read finds it
             }
             path.hasSpentWakeUp = false
@@ -138,10 +140,10 @@ struct IncomingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// The ring is empty, or the socket is next: peeks at the first packet of the socket. Where it cannot lead to the ring it is read at
-    /// once.
+    /// The ring is empty, or the path is the socket: peeks at the first packet of the socket. A packet that cannot
+    /// change the path is read at once.
     ///
-    /// - Returns: what the read has found; nil to read the ring again.
+    /// - Returns: the result of the read; nil to read the ring again.
     private mutating func nextBesideRing(
         _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
     ) -> Received? {
@@ -176,7 +178,7 @@ struct IncomingChannel: ~Copyable, Sendable {
             case .refused: return nextOfSocket(socket, for: observer)
             default:
                 if !path.isOnRing { return nextOfSocket(socket, for: observer) }
-                // It is behind a mark, which was in the ring before it was on the socket.
+                // It follows a mark, which was in the ring before the packet was on the socket.
                 return path.reader?.hasMore == true ? nil : .malformed
             }
         }
@@ -196,7 +198,7 @@ struct IncomingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// Reads a packet from the socket, which is likely to be the next piece of a large message.
+    /// Reads a packet from the socket that is likely to be the next piece of a large message.
     private mutating func nextPieceOfSocket(
         _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
     ) throws(SystemError) -> Received {
@@ -214,7 +216,7 @@ struct IncomingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// What was received, where `packet` makes it of the descriptors. They are nil when they were lost, or when this
+    /// The result of a receive; `packet` makes it from the descriptors. They are nil when they were lost, or when this
     /// process has none to spare for them.
     private static func received(_ outcome: ReceiveOutcome, _ packet: ([SharedDescriptor]?) -> Received) -> Received {
         switch outcome {
@@ -228,14 +230,14 @@ struct IncomingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// Sorts a packet from the socket.
+    /// Classifies a packet from the socket.
     private mutating func sort(
         _ head: PacketWords?, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?
     ) -> Received {
         guard let head, let header = PacketHeader(head) else { return .malformed }
         switch header.kind {
         case .ring, .ringAnswer: return .rings(header, payload, descriptors)
-        // One that was sent before the ring was left.
+        // A wake-up that was sent before the path changed.
         case .wakeUp where path.promisedCount > 0:
             return header.isWakeUp && payload.isEmpty && descriptors?.isEmpty == true ? .again : .malformed
         default:

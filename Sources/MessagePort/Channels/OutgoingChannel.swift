@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The way out of a connection: the socket, and the ring beside it once there is one. `OutgoingPath` decides which of the two
-// carries the next packet; this makes the system calls. One thread sends at a time: the caller has the connection's send lock.
+// The sending side of a connection: the socket, and the ring beside it once there is one. `OutgoingPath` decides which
+// of the two carries the next packet; this makes the system calls. One thread sends at a time: the caller holds the
+// connection's send lock.
 //
-// A packet in the ring needs no system call while its reader is awake. A reader that is parked is woken by its wake channel, one
-// that sleeps otherwise by a packet over the socket. Docs/MemoryOrder.md has the proof that none is missed.
+// A packet in the ring needs no system call while its reader is awake. A parked reader is woken through its wake
+// channel, one that sleeps otherwise by a packet over the socket. Docs/MemoryOrder.md has the proof that no packet is
+// missed.
 
 import PortCLibrary
 import PortSystem
@@ -15,7 +17,7 @@ import Synchronization
 enum SendFailure: Error {
     /// The peer reads nothing more.
     case peerClosed
-    /// The peer writes into its ring what no reader writes there.
+    /// The peer has written values into its ring that no reader writes.
     case malformedRing
     case refused(SystemError)
     /// The packet is in the ring, and the kernel does not let this process wake its reader.
@@ -23,13 +25,13 @@ enum SendFailure: Error {
 }
 
 struct OutgoingChannel: ~Copyable, Sendable {
-    /// The largest piece into which a message is cut for a ring, in bytes of its payload. A packet that was made for the socket
-    /// may be larger.
+    /// The largest payload of a piece of a message for a ring, in bytes. A packet that was made for the socket may be
+    /// larger.
     static var ringPieceLimit: Int { SharedRing.capacity / Tuning.piecesInRing - PacketHeader.size - 8 }
 
     private let descriptor: SharedDescriptor  // immutable
     private let isPortsEnd: Bool  // immutable
-    /// Which way the next packet takes. Changed by the thread that sends, or receives.
+    /// The path of the next packet. Changed by the thread that sends, or receives.
     let path: Mutex<OutgoingPath>
 
     init(_ descriptor: SharedDescriptor, isPortsEnd: Bool) {
@@ -42,7 +44,8 @@ struct OutgoingChannel: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - packet: the packet.
-    ///   - isOpen: whether the connection is; asked before each try, since it may end while this waits for the reader.
+    ///   - isOpen: whether the connection is open; called before each try, since it may end while this waits for the
+    ///     reader.
     /// - Returns: false when there is no room.
     /// - Throws: `SendFailure`.
     func offer(_ packet: OutgoingPacket, while isOpen: () -> Bool) throws(SendFailure) -> Bool {
@@ -103,7 +106,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// Does what is to be done when a packet is in the ring.
+    /// Does what a packet in the ring requires.
     func follow(_ notice: OutgoingPath.Notice) throws(SendFailure) {
         switch notice {
         case .none: break
@@ -116,8 +119,8 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// The reader closes the ring, and a packet was written meanwhile: waits to learn whether it will be read. At the port's end,
-    /// whose connection ends then, nothing waits.
+    /// The reader closes the ring, and a packet was written meanwhile: waits to learn whether it will be read. At the
+    /// port's end, whose connection ends then, this does not wait.
     private func awaitEndOfRing() throws(SendFailure) {
         let deadline = isPortsEnd ? .distantPast : MonotonicInstant.after(Tuning.closingPatience)
         while true {
@@ -131,7 +134,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// Wakes a reader that sleeps: something is in the ring.
+    /// Wakes a reader that sleeps: the ring has data.
     private func wakeReader() throws(SendFailure) {
         switch path.withLock({ $0.beginWakeUp() }) {
         case .none: break
@@ -145,15 +148,15 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// The ring is full. A reader that has a processor of its own, and reads, makes room in a moment, which is less than a system
-    /// call takes.
+    /// The ring is full. A reader with its own processor that is reading makes room sooner than a system call would
+    /// return.
     ///
     /// - Returns: whether there may be room.
     private func waitForReader(until end: MonotonicInstant) -> Bool {
         guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
         var nextYield = MonotonicInstant.after(Tuning.timeBetweenYields)
         while true {
-            // First: a reader that creeps holds its sender no longer than one that stands still.
+            // First: a slow reader delays its sender no longer than one that has stopped.
             let now = MonotonicInstant.now
             if now >= end { return false }
             if now >= nextYield {
@@ -165,8 +168,8 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// A reader is asleep, to its peer, while it handles what it has read. Of two that answer each other, the reader mostly polls
-    /// again before a wake-up, three system calls, would have reached it.
+    /// A reader counts as asleep while it handles what it has read. Of two that answer each other, the reader mostly
+    /// polls again before a wake-up, three system calls, would have reached it.
     private func waitForReaderToWake() {
         guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return }
         let end = MonotonicInstant.after(Tuning.timeBeforeWakeUp)
@@ -196,24 +199,25 @@ struct OutgoingChannel: ~Copyable, Sendable {
         throw .cannotWake(failure)
     }
 
-    /// - Returns: that it was sent also when the socket is full: it is readable then.
+    /// - Returns: `sent` also when the socket is full: then it is readable.
     private func trySendWakeUp() throws(SystemError) -> SendOutcome {
         let outcome = try sysSendPacket(descriptor.rawValue, head: PacketHeader(kind: .wakeUp).words)
         guard case .wouldBlock = outcome else { return outcome }
         return try sysPoll(descriptor.rawValue, .writable, until: .distantPast).contains(.writable) ? outcome : .sent
     }
 
-    /// For a while nothing has gone to the peer by the socket: it is awake or parked, as it says. Checks that it has not ended.
+    /// No packet has gone to the peer over the socket for a while: by its own account it is awake or parked. Checks
+    /// that it has not ended.
     private func checkReaderLives() throws(SendFailure) {
         path.withLock { $0.didCheckLiveness() }
-        // That nothing more comes from it may be of our own doing: this end's port has gone.
+        // That nothing more comes from it may be due to this end: its port is gone.
         let events = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
         if !events.isDisjoint(with: [.hangUp, .error]) { try checkReaderDidClose() }
     }
 
-    /// A packet was written, and the peer is gone. If it has closed the ring, it did so after the packet: it drops the packet as it
-    /// drops what is in a socket. If it has not, it was killed; nothing reads the packet any more, but it may have been read before,
-    /// and then it was sent.
+    /// A packet was written, and the peer is gone. If the peer has closed the ring, it did so after the packet, and
+    /// drops it as it drops what is in a socket. If it has not, it was killed: the packet will not be read, but it may
+    /// have been read before, and then it was sent.
     private func checkReaderDidClose() throws(SendFailure) {
         if !path.withLock({ $0.isClosed || $0.isRead }) { throw .peerClosed }
     }

@@ -5,49 +5,49 @@ import PortCLibrary
 import PortSystem
 import RunLoopCore
 
-// Which way the next packet takes: the socket, or the ring beside it. Decides, and writes into the ring.
+// The path of the next packet: the socket, or the ring beside it. Decides, and writes into the ring.
 //
-//   socket ──ring empty, packet "lane" sent──▶ ring ──descriptors, no room, or bells: a mark in the ring──▶ socket
+//   socket ──ring empty, path change sent──▶ ring ──descriptors, no room, or wake-ups: a mark in the ring──▶ socket
 //
-// The mark says where the packets on the socket follow, and the packet "lane" where those in the ring follow, so the
-// order of all packets is that in which they were sent. Once on the socket, a connection stays there until the reader
-// has read all that is in the ring, so that there is never more than one mark in it.
+// The mark says where the packets on the socket continue, and the path-change packet where those in the ring continue,
+// so packets keep the order in which they were sent. Once on the socket, a connection stays there until the reader has
+// read all that is in the ring, so the ring never has more than one mark.
 struct OutgoingPath: Sendable {
-    /// What is to be done with a packet.
+    /// What to do with a packet.
     enum Step: Sendable {
-        /// It takes the socket.
+        /// Its path is the socket.
         case socket
-        /// It takes the socket, as the reader was told: `didKeepPromise` says that it did.
+        /// Its path is the socket, as the reader was notified: `didKeepPromise` records that it was sent.
         case promised
-        /// There is no room in the ring: it takes the socket after `leaveRing`.
+        /// The ring has no room: the packet goes to the socket after `leaveRing`.
         case full
-        /// First a packet says that the ring is next.
+        /// A path-change packet must be sent first.
         case announce
         /// It is in the ring.
         case written(Notice)
-        /// Nobody reads the ring any more.
+        /// The ring is not read any more.
         case closed
         /// The peer breaks the format.
         case broken
     }
 
-    /// What is to be done when a packet is in the ring.
+    /// What to do after a packet was written into the ring.
     enum Notice: Sendable {
         case none
-        /// The reader sleeps: unless it wakes by itself, `beginWakeUp` says that it is to be rung. One that was awake until now
-        /// may be about to look.
+        /// The reader sleeps: `beginWakeUp` says how to wake it, unless it wakes by itself. One that was awake until
+        /// now may be about to poll.
         case wakeUp(wasAwake: Bool)
         /// The reader is parked: `beginWakeUp` says whether it still is.
         case wake
-        /// The reader is awake, as it says: it is time to see whether it lives.
+        /// The reader is awake by its own account: time to check that it lives.
         case checkLiveness
-        /// The reader is closing the ring: `isLastRead` says soon whether it takes the packet.
+        /// The reader is closing the ring: `isLastRead` soon says whether it takes the packet.
         case closing
     }
 
-    /// How a reader is told that something is in the ring.
+    /// How to wake a reader.
     enum WakeMethod: Sendable {
-        /// It knows.
+        /// It is awake.
         case none
         /// By a packet over the socket.
         case wakeUp
@@ -55,10 +55,10 @@ struct OutgoingPath: Sendable {
         case wake(WakeSender)
     }
 
-    /// How it stands with an offer of rings.
+    /// The state of an offer of rings.
     enum Offer: Sendable {
         case none
-        /// They are to be offered.
+        /// Rings should be offered.
         case due
         /// The peer has not answered.
         case pending
@@ -68,35 +68,35 @@ struct OutgoingPath: Sendable {
     private enum Phase: Sendable {
         case none
         case offered(RingEnd)
-        /// This end has them; the peer says that it has, too, by the packet "lane".
+        /// This end has them; the peer has them once it sends a path-change packet.
         case agreed
         case open
         case refused
     }
 
-    /// So many packets within so much time earn rings.
+    /// This many packets within this time earn rings.
     static let earningCount = 64
     static let earningTime = Duration.milliseconds(250)
-    /// So many packets without descriptors, after one with descriptors, until the ring is used again.
+    /// After a packet with descriptors, this many without must go by socket before the ring is used again.
     private static let packetsUntilRing = 8
-    /// After so many packets in a row for which the reader had to be woken, the socket is quicker: it carries a packet
-    /// where the ring sends a bell.
+    /// After this many packets in a row for which the reader had to be woken, the socket is faster: it carries a packet
+    /// where the ring needs a wake-up.
     static let wakeUpLimit = 16
-    /// So many packets take the socket then, until it is seen whether the reader still sleeps. It is told how many: it
-    /// need not look at a packet before it takes it.
+    /// Then this many packets go by socket, until the next check whether the reader still sleeps. The reader gets this
+    /// number, so it need not peek at a packet before it reads it.
     static let sleepyCount = 128
 
     var use: RingUse
     private var phase = Phase.none
     private var writer: RingProducer?
-    /// What wakes a reader that is parked; nil when it is rung over the socket.
+    /// Wakes a parked reader; nil when it is woken over the socket.
     private var waker: WakeSender?
     private var isOnRing = false
-    /// How many packets must still take the socket.
+    /// How many packets must still go by socket.
     private var socketCount = 0
-    /// How many packets take the socket because the reader was told so.
+    /// How many packets must go by socket because the reader was notified of them.
     private var promisedCount = 0
-    /// How many packets in a row have needed a bell.
+    /// How many packets in a row have needed a wake-up.
     private var wakeUpCount = 0
     private var sentCount = 0
     private var countStart = MonotonicInstant.distantPast
@@ -109,7 +109,7 @@ struct OutgoingPath: Sendable {
     /// Whether packets go into the ring now.
     var usesRing: Bool { isOnRing }
 
-    /// What is to be done about rings before a message is sent.
+    /// What to do about rings before a message is sent.
     mutating func nextOffer() -> Offer {
         switch phase {
         case .none: shouldOffer() ? .due : .none
@@ -135,7 +135,8 @@ struct OutgoingPath: Sendable {
 
     mutating func didOffer(_ end: RingEnd) { phase = .offered(end) }
 
-    /// The offer found no room. One that was answered before it was sent, as a peer can that breaks the format, stays answered.
+    /// The offer found no room. One that was answered before it was sent, as a peer that breaks the format can, stays
+    /// answered.
     mutating func withdrawOffer() {
         if isOffered { phase = .none }
     }
@@ -151,7 +152,7 @@ struct OutgoingPath: Sendable {
         return end
     }
 
-    /// The ring is there. The right's end uses it from now on, the port's end once its peer does.
+    /// The ring exists. The right's end uses it from now on, the port's end once its peer does.
     mutating func open(_ ring: SharedRing, waker: WakeSender?, isPortsEnd: Bool) {
         writer = RingProducer(ring)
         self.waker = waker
@@ -163,7 +164,7 @@ struct OutgoingPath: Sendable {
         if case .agreed = phase { phase = .open }
     }
 
-    /// The peer was told that the ring is next.
+    /// The path-change packet was sent.
     mutating func didAnnounce() { isOnRing = true }
 
     /// The reader was found alive.
@@ -175,7 +176,7 @@ struct OutgoingPath: Sendable {
     /// Whether the peer has read all that was written.
     var isRead: Bool { mutating get { writer?.isEmpty() == true } }
 
-    /// Finds the way for a packet, and writes it into the ring if that is it.
+    /// Chooses the path of a packet, and writes it into the ring if that is the path.
     mutating func route(_ packet: OutgoingPacket) -> Step {
         guard case .open = phase else {
             sentCount += 1
@@ -204,13 +205,13 @@ struct OutgoingPath: Sendable {
         }
     }
 
-    /// Writes a plain message into the ring, if that is its way, and there is room.
+    /// Writes a plain message into the ring, if that is its path, and there is room.
     ///
     /// - Parameters:
     ///   - head: the head of its packet.
     ///   - lead: the head of its record.
     ///   - bytes: its bytes.
-    /// - Returns: what is to be done then; nil when it is not in the ring, and `route` says what to do.
+    /// - Returns: what to do then; nil when it is not in the ring, and `route` says what to do.
     mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
         guard isOnRing, wakeUpCount < Self.wakeUpLimit else { return nil }
         switch writer?.write(head, lead: lead, bytes) {
@@ -220,10 +221,10 @@ struct OutgoingPath: Sendable {
         }
     }
 
-    /// Whether a reader that takes nothing more takes what was written last; nil while it has not said so.
+    /// Whether a reader that takes nothing more takes what was written last; nil while that is not decided.
     var isLastRead: Bool? { writer?.isLastRead }
 
-    /// The kernel refuses to wake the reader by its channel: the socket is rung from now on.
+    /// The kernel refuses to wake the reader through its channel: from now on it is woken over the socket.
     mutating func didFailToWake() { waker = nil }
 
     private mutating func didWrite(_ state: SharedRing.ReaderState) -> Notice {
@@ -236,12 +237,12 @@ struct OutgoingPath: Sendable {
         return isLivenessCheckDue ? .checkLiveness : .none
     }
 
-    /// Whether the reader waits for a bell.
+    /// Whether the reader waits for a wake-up over the socket.
     var isReaderAsleep: Bool { writer?.readerState == .asleep }
 
-    /// Has the reader count as awake.
+    /// Marks the reader as awake.
     ///
-    /// - Returns: how it is to be told; not at all when it has woken by itself.
+    /// - Returns: how to wake it; `none` when it has woken by itself.
     mutating func beginWakeUp() -> WakeMethod {
         switch writer?.beginWakeUp() {
         case .awake, nil:
@@ -257,19 +258,19 @@ struct OutgoingPath: Sendable {
         return .wakeUp
     }
 
-    /// Whether it is time to see whether the reader lives.
+    /// Whether it is time to check that the reader lives.
     var isLivenessCheckDue: Bool { lastLivenessCheck != .coarse }
 
-    /// A packet has taken the socket, as promised.
+    /// A promised packet was sent over the socket.
     mutating func didKeepPromise() { promisedCount -= 1 }
 
-    /// Whether the reader has read something since the ring was found full, or this was asked last.
+    /// Whether the reader has read data since the ring was found full, or since the last call.
     mutating func hasReaderMoved() -> Bool { writer?.hasReaderMoved() ?? true }
 
-    /// Packets take the socket from now on.
+    /// Changes the path to the socket.
     ///
-    /// - Parameter count: so many at least.
-    /// - Returns: `socket` or `promised`, or why not.
+    /// - Parameter count: at least this many packets go by socket.
+    /// - Returns: `socket` or `promised`; otherwise why the path cannot change.
     mutating func leaveRing(promising count: Int = 0) -> Step {
         if !isOnRing { return .socket }
         switch writer?.writeMark(before: UInt32(count)) {
@@ -282,11 +283,12 @@ struct OutgoingPath: Sendable {
     }
 }
 
-/// What one end of a connection brings for its rings: memory that it alone writes, and the channel by which its loop is woken.
+/// What one end of a connection contributes to its rings: memory that only it writes, and the channel through which its
+/// loop is woken.
 final class RingEnd: Sendable {
     let memory: SharedMemory  // immutable
     let wakeChannel: WakeChannelWatch  // immutable
-    /// Of the budget for channels: this end's descriptor, and the peer's.
+    /// How much of the channels' descriptor budget an end uses: its own descriptor, and the peer's.
     private static let channelCount = 2
 
     private init(_ memory: SharedMemory, _ channel: WakeChannel) {
@@ -300,8 +302,8 @@ final class RingEnd: Sendable {
 
     /// Makes an end.
     ///
-    /// - Returns: the end, and what the peer is to get: the memory's file, and the other end of the channel.
-    /// - Throws: EMFILE, also where the process has enough channels; why there is no memory.
+    /// - Returns: the end, and the descriptors for the peer: the memory's file, and the other end of the channel.
+    /// - Throws: EMFILE, also where the process has enough channels; why memory cannot be made.
     static func make() throws(SystemError) -> (end: RingEnd, descriptors: [SharedDescriptor]) {
         guard DescriptorBudget.wakeChannels.reserve(channelCount) else { throw SystemError(EMFILE) }
         do throws(SystemError) {
@@ -319,10 +321,10 @@ final class RingEnd: Sendable {
 enum RingUse: String, Sendable {
     /// With the first message.
     case always
-    /// Once there was traffic that is worth them.
+    /// Once there was enough traffic.
     case earned
     case never
 
-    /// What the environment says at the first connection (`PORT_RING`); without a word there, once they are earned.
+    /// The environment's choice at the first connection (`PORT_RING`); without one, once they are earned.
     static let standard = sysEnvironment("PORT_RING").flatMap(RingUse.init) ?? .earned
 }

@@ -105,7 +105,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         // What a polling loop cannot read now is reported otherwise.
         if isBlocked { connection.endPollingWhileHandling() }
         if mustUpdate { connection.updateInterest() }
-        connection.flush()  // a peer that sends has perhaps read, and made room
+        connection.flush()  // a peer that sends may have read, and made room
         dropUnreadIfPortEnded(from: connection)
         return (result.count, result.hasMore, isWithinMessage)
     }
@@ -439,7 +439,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         if token != 0 {
             // No request awaits it any more: it is too late.
             guard let target = connection.endAwaited(token), target.take() else { return true }
-            message?.envelope.dropCharge()  // it was put together
+            message?.envelope.dropCharge()  // it is complete
             if let message { try? target.forward(message) }
             return true
         }

@@ -406,7 +406,7 @@ struct PacketSender: ~Copyable, Sendable {
             swap(&charge, &backlog.charge)
             return true
         }
-        charge = nil  // another thread has charged meanwhile; it goes without the lock
+        charge = nil  // another thread has charged since; released without the lock
         if wasPausing { connection.updateInterest() }
     }
 
@@ -416,7 +416,7 @@ struct PacketSender: ~Copyable, Sendable {
         let cost = backlog.withLock { ResourceUsage(bytes: $0.size, descriptors: $0.descriptorCount) }
         var charge: PeerCharge? = ledger.charge(connection.owner, forUnread: cost)
         backlog.withLock { if $0.isPausing { swap(&charge, &$0.charge) } }
-        charge = nil  // the old one, or that for what was sent meanwhile, goes without the lock
+        charge = nil  // the old one, or the one for what was sent meanwhile, is released without the lock
     }
 
     /// Whether replies wait for room.

@@ -31,7 +31,7 @@ final class ClosingCount: Sendable {
             defer { waiting = connection }
             return (waiting, mark.exchange(connection != nil, ordering: .sequentiallyConsistent))
         }
-        withExtendedLifetime(old) {}  // goes without the lock
+        withExtendedLifetime(old) {}  // released without the lock
         return wasMarked
     }
 }
@@ -73,7 +73,7 @@ extension SocketConnection {
         // connection waits for nothing.
         guard receiver.closingCount.isAtLimit, !isClosed else {
             receiver.closingCount.setWaiting(nil, receiver.isHeldBack)
-            updateInterest()  // who has seen the mark meanwhile may have put the connection aside
+            updateInterest()  // a thread that saw the mark may have stopped watching the connection
             return false
         }
         updateInterest()

@@ -115,7 +115,7 @@ package final class PortSockets: QuotaObserver {
         }
         do throws(SystemError) {
             try state.withLock { (state) throws(SystemError) in
-                let interest = connection.interest  // one of another port may be paused
+                let interest = connection.interest  // a connection of another port may be paused
                 state.pausedInterests[key] = interest == .arrival ? nil : interest
                 try epoll.add(connection.descriptor.rawValue, interest, key: key)
             }
@@ -326,7 +326,7 @@ extension PortSockets {
     /// - Throws: `invalidPort` when the sockets are closed; why the kernel cannot watch the other one.
     func replaceListener(at path: String, by listener: consuming Listener) throws(PortError) -> PortAddress {
         var offered: Listener? = consume listener
-        var old: Listener?  // closed after the lock is free
+        var old: Listener?  // closed after the unlock
         let result = state.withLock { (state) -> Result<PortAddress, PortError> in
             if state.isClosed { return .failure(PortError(.invalidPort)) }
             if let now = state.listener?.path, now != path { return .success(PortAddress(path: now)) }

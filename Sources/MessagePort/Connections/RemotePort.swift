@@ -72,7 +72,7 @@ package final class RemotePort: PortEndpoint {
             try checkProcess()  // says which port it is
             throw error
         }
-        var deadline = deadline  // one, for the connection and for room
+        var deadline = deadline  // the same for the connection and for room
         let connection = try reached(until: deadline.fix())
         try connection.send(message, until: deadline)
     }
@@ -319,7 +319,7 @@ private struct RoomRoutine: SourceRoutine {
 /// A run loop waits for readable descriptors; a set that waits for room is readable when there is some.
 private final class RoomWatch: Sendable {
     private let connection: SocketConnection  // immutable
-    private let port: RemotePort?  // immutable; the right stays as long as somebody waits for room
+    private let port: RemotePort?  // immutable; retains the right while the notice waits for room
     private let trigger: EpollSet  // immutable
 
     init(_ connection: SocketConnection, for port: RemotePort?) throws(PortError) {

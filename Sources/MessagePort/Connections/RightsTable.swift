@@ -97,7 +97,7 @@ package final class RightsTable: Sendable {
     /// The right to the port at an address that came in a message. Does not check whether the port exists: the right
     /// finds out when it is used.
     func right(receivedAt address: PortAddress) -> SendRight {
-        if address == .nowhere { return SendRight(DeadPort(address)) }  // the name of many ports
+        if address == .nowhere { return SendRight(DeadPort(address)) }  // the address of many ports
         // No other port ever has such an address.
         let isUnique = address.isOfPort
         return SendRight(destination(at: address) { isUnique || !$0.isDead })

@@ -77,7 +77,7 @@ extension SocketConnection: BusyPollable {
     package func continueBusyPolling(_ period: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool {
         guard !isInherited, let sink = port?.object else { return false }
         defer { receiver.dropUnreadIfPortEnded(from: self) }
-        var only: RunLoopSource?  // goes without the lock
+        var only: RunLoopSource?  // released without the lock
         return receiver.state.withLock { state in
             guard let reader = state.channel.path.reader, state.channel.path.isPolled, state.channel.path.isOnRing,
                 state.channel.path.period == period, !state.channel.path.hasSpentWakeUp,

@@ -271,7 +271,7 @@ extension SocketConnection: ReplyConnection {
             return (all, port == nil && state.isDone)
         }
         if isDone { close(PortError(.deadName)) }
-        withExtendedLifetime(forgotten) {}  // what a user's handler holds is released without the lock
+        withExtendedLifetime(forgotten) {}  // a user's handler is released without the lock
     }
 }
 

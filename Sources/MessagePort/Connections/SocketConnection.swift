@@ -214,7 +214,7 @@ package final class SocketConnection: Sendable {
         guard let (old, unanswered, abandoned) = remains else { return }
         receiver.ring.object?.close()
         receiver.ringEnd.object?.wakeChannel.end()
-        sysShutDown(descriptor.rawValue)  // ends the sleep of a loop that is parked, too
+        sysShutDown(descriptor.rawValue)  // also wakes a parked loop
         // A connection that waited until descriptors are closed may be out of its set: its end must be seen.
         if port == nil, receiver.closingCount.setWaiting(nil, receiver.isHeldBack) { updateInterest() }
         _ = sender.backlog.withLock { backlog in
@@ -251,7 +251,7 @@ extension SocketConnection {
             let watches = state.requests.settle(token)
             return (port != nil && state.life.hasLostOwner && !state.requests.hasUnanswered, watches)
         }
-        withExtendedLifetime(watches) {}  // what a user's handler holds is released without the lock
+        withExtendedLifetime(watches) {}  // a user's handler is released without the lock
         if isDone { close(PortError(.peerDied)) }
     }
 

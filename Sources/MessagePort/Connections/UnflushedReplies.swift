@@ -43,7 +43,7 @@ final class UnflushedReplies: Sendable {
         let (_, left) = count.wrappingSubtract(1, ordering: .sequentiallyConsistent)
         if left > 0 { return }
         let woken = waiting.withLock { waiting -> [Int: Waiter] in
-            // Another has entered since, perhaps with a reply for which one of them waits: it wakes them when it leaves.
+            // Another has entered since, perhaps with a reply for which a waiter waits: it wakes them when it leaves.
             if count.load(ordering: .sequentiallyConsistent) > 0 { return [:] }
             defer { waiting.waiters = [:] }
             return waiting.waiters

@@ -17,13 +17,13 @@ package struct PortWatch: ~Copyable {
     private let question: PortQuestion
     private var lastNumber: UInt64?
 
-    /// Asks to be shown the messages of a port.
+    /// Asks to watch the messages of a port.
     ///
     /// - Parameters:
     ///   - address: the port's address.
     ///   - byteLimit: how many bytes of each message; ``WatchedMessage/byteLimit`` at most.
-    ///   - deadline: when to give up.
-    /// - Throws: `notWatchable` when its owner does not agree, `deadName` when no process listens there,
+    ///   - deadline: when to stop waiting.
+    /// - Throws: `notWatchable` when its owner does not allow it, `deadName` when no process listens there,
     ///   `replyTimedOut` when no answer came; the errors of a connection to the port.
     package init(_ address: PortAddress, byteLimit: Int, until deadline: MonotonicInstant) throws(PortError) {
         question = try Self.begin(address, byteLimit, until: deadline)

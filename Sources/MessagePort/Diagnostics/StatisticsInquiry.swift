@@ -15,7 +15,7 @@ import Synchronization
 /// The answer of a port's owner.
 package enum StatisticsAnswer: Hashable, Sendable {
     case answered(PortStatistics)
-    /// It lives, and has not answered in time: it is stopped, or busy with other work than its port.
+    /// It lives, and has not answered in time: it is stopped, or busy with work other than its port.
     case busy
     /// It is gone, does not talk to this process, or does not understand.
     case silent
@@ -66,7 +66,7 @@ package struct StatisticsInquiry: ~Copyable {
     ///
     /// - Parameters:
     ///   - addresses: the ports' addresses.
-    ///   - deadline: when to give up those that have not answered. Each is asked, even if that is past.
+    ///   - deadline: when to stop waiting for answers. Each port is asked, even if that is past.
     ///   - connect: how to connect to each.
     /// - Returns: the answers, in the same order.
     /// - Throws: `descriptorLimit`, `systemCallFailed` when no port can be asked.
@@ -142,7 +142,7 @@ package struct StatisticsInquiry: ~Copyable {
         return !reports.isEmpty
     }
 
-    /// Gives up those that have had their time.
+    /// Ends the questions whose time is up.
     private mutating func endOverdue() {
         let now = MonotonicInstant.now
         for (index, question) in open where now >= deadline || hasUnasked && question.since.advanced(by: share) <= now {

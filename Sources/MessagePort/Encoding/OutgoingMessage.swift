@@ -3,13 +3,13 @@
 
 import PortSystem
 
-// A message's parts as the payload of its packets: the records that MessageCodec.swift describes. What need not be
-// copied stays where it is: a message of one part, bytes, allocates nothing.
+// A message's parts as the payload of its packets: the records that MessageCodec.swift describes. Nothing is copied
+// without need: a message of one part, bytes, allocates nothing.
 //
 //   lead: the first record's head │ records: the others, and the first one's body
 //     │ tail: the last one's body, if it is bytes
 
-/// A message in the form in which it goes to another process.
+/// A message encoded for another process.
 struct OutgoingMessage: Sendable {
     let id: Int32
     let componentCount: Int
@@ -123,7 +123,7 @@ extension OutgoingMessage {
     }
 }
 
-/// Counts what is limited.
+/// The counts of what is limited.
 private struct PartCounts {
     var components = 0
     private var descriptors = 0
@@ -171,7 +171,7 @@ private struct PartCounts {
     }
 }
 
-/// A message on its way: what of it the kernel has taken.
+/// A message that is being sent: how much of it the kernel has accepted.
 struct Transmission: ~Copyable, Sendable {
     private let message: OutgoingMessage
     /// The token that asks for a reply; zero when none is wanted.
@@ -202,14 +202,14 @@ struct Transmission: ~Copyable, Sendable {
     /// How much is still to be sent.
     var restSize: Int { message.size - sentCount }
 
-    /// The packet that comes next, with a piece of limited size.
+    /// The next packet, with a piece of limited size.
     func next(atMost limit: Int = PacketHeader.payloadLimit) -> OutgoingPacket {
         isBegun
             ? message.packet(PacketHeader(kind: .continuation), at: sentCount, atMost: limit)
             : message.packet(header, at: 0, atMost: limit, message.descriptors)
     }
 
-    /// The kernel has taken a packet with so many bytes of the payload.
+    /// The kernel has accepted a packet with this many bytes of the payload.
     mutating func advance(by size: Int) {
         sentCount += size
         isBegun = true

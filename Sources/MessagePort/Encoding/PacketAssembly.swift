@@ -17,8 +17,8 @@ struct PacketAssembly: Sendable {
     enum Event: Sendable {
         /// Nothing yet.
         case incomplete
-        /// A whole message. `asks`: the token under which a reply is expected, zero for none; `answers`: the token of the
-        /// message that it replies to, zero for a message to the port.
+        /// A whole message. `asks`: the token under which a reply is expected, zero for none; `answers`: the token of
+        /// the message that it replies to, zero for a message to the port.
         case message(EncodedMessage, asks: UInt64, answers: UInt64)
         /// A whole message whose descriptors were lost on the way; the tokens are as above.
         case withoutDescriptors(asks: UInt64, answers: UInt64)
@@ -38,9 +38,9 @@ struct PacketAssembly: Sendable {
         case statisticsAsked(token: UInt64)
         /// The answer to such a request.
         case statistics(PortStatistics, token: UInt64)
-        /// The peer asks to be shown the messages that are dequeued, and at most `byteLimit` bytes of each.
+        /// The peer asks to watch the messages that are dequeued, with at most `byteLimit` bytes of each.
         case watchAsked(byteLimit: Int)
-        /// Whether the port shows them.
+        /// Whether the port allows that.
         case watchAnswered(Bool)
         /// A message that was dequeued.
         case shown(WatchedMessage)
@@ -50,8 +50,8 @@ struct PacketAssembly: Sendable {
         case violation
     }
 
-    /// The most bytes that are reserved for a message on its sender's word. Reserved memory that is not written uses
-    /// none.
+    /// The most bytes that are reserved for a message because its sender announces them. Reserved memory that is not
+    /// written uses none.
     private static let trustedLength = 16 << 20
 
     private struct PartialMessage: Sendable {
@@ -70,7 +70,7 @@ struct PacketAssembly: Sendable {
         /// How many bytes are still to come.
         var missing: Int { Int(header.totalLength) - count }
 
-        /// Changes the bytes after which the next piece goes.
+        /// Changes the bytes to which the next piece is appended.
         mutating func withEnd<Result, Failure: Error>(
             _ body: (inout [UInt8]) throws(Failure) -> Result
         ) throws(Failure) -> Result {
@@ -80,14 +80,14 @@ struct PacketAssembly: Sendable {
 
     private var partial: PartialMessage?
 
-    /// Whether a message was begun and not finished.
+    /// Whether a message is partial.
     var isBegun: Bool { partial != nil }
 
-    /// Whether the message that was begun is only counted, because it is larger than its port accepts.
+    /// Whether the partial message is only counted, because it is larger than its port accepts.
     var isPartialTooLarge: Bool { partial?.isTooLarge ?? false }
 
-    /// Whether the next packet may complete a message for the port: the last piece of one that was begun, or the first
-    /// of another.
+    /// Whether the next packet may complete a message for the port: the last piece of a partial one, or the first of
+    /// another.
     var mayNeedSlot: Bool {
         guard let partial else { return true }
         return partial.header.answers == 0 && !partial.isTooLarge && partial.missing <= PacketHeader.payloadLimit
@@ -96,7 +96,7 @@ struct PacketAssembly: Sendable {
     /// Whether the next piece of a message can be written into its final memory.
     var hasRoomForPiece: Bool { partial?.isStored ?? false }
 
-    /// Has a packet's payload written after the message that was begun. The caller then calls `didLand` or `removeWritten`.
+    /// Appends a packet's payload to the partial message. The caller then calls `didLand` or `removeWritten`.
     ///
     /// - Parameter write: writes at most as much as is missing.
     /// - Returns: how much was written.
@@ -129,10 +129,10 @@ struct PacketAssembly: Sendable {
         return bytes ?? []
     }
 
-    /// For tests: how much is reserved for the message that was begun.
+    /// For tests: how much is reserved for the partial message.
     var capacity: Int { partial.map { $0.message.payload.capacity + $0.message.tail.capacity } ?? 0 }
 
-    /// Nothing more comes: a message that was begun will not be finished.
+    /// Nothing more comes: a partial message will not be completed.
     mutating func giveUp() { partial = nil }
 
     /// Accepts one packet.
@@ -140,9 +140,9 @@ struct PacketAssembly: Sendable {
     /// - Parameters:
     ///   - header: its head.
     ///   - payload: what follows the head.
-    ///   - received: the descriptors that came with it; they close when they are not used. Nil: they were lost.
+    ///   - received: the descriptors that came with it; unused ones are closed. Nil: they were lost.
     ///   - limit: the most bytes of a message to the port; a larger one is not stored.
-    ///   - isWanted: whether a requester waits for the message that the packet begins; another is not stored.
+    ///   - isWanted: whether a requester awaits the message that the packet begins; another is not stored.
     /// - Returns: the packet's result.
     mutating func accept(
         _ header: PacketHeader, payload: consuming [UInt8], descriptors received: [SharedDescriptor]?,
@@ -198,7 +198,7 @@ struct PacketAssembly: Sendable {
         case .refused:
             guard payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .refused(code: header.messageID)
-        // Those are for the connection, when it has rings; here they break the format.
+        // The connection handles these when it has rings; here they break the format.
         case .ring, .ringAnswer, .pathChange, .wakeUp: return .violation
         }
     }
@@ -257,7 +257,7 @@ struct PacketAssembly: Sendable {
 }
 
 extension [UInt8] {
-    /// Has at most `room` bytes appended, of the `missing` ones.
+    /// Appends at most `room` bytes, of the `missing` ones.
     ///
     /// It doubles the capacity each time, so that little is copied, but never reserves more than is missing.
     ///

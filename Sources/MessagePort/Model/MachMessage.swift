@@ -7,7 +7,7 @@ public import PortSystem
 ///
 /// A message is a value. Sending it leaves the caller's copy as it is, so after a failed send it is intact and can be
 /// sent again. Its byte components are shared until one copy changes, never copied on the way within a process. A
-/// descriptor component is shared by all copies and closed when the last of them goes.
+/// descriptor component is shared by all copies and closed when the last of them is released.
 public struct MachMessage: Sendable {
     /// A part of a message.
     public enum Component: Sendable {
@@ -92,10 +92,10 @@ public struct MachMessage: Sendable {
 }
 
 extension MachMessage {
-    /// Notes that it was dequeued: the receiver may keep it for any time.
+    /// Notes that it was dequeued: the receiver may retain it for any time.
     mutating func noteDequeued() {
         if envelope.isEmpty { return }
-        // Returns its charge: its process may send more.
+        // Returns its charge: its sender's process may send more.
         if isQueuedInBatch {
             isQueuedInBatch = false
             return envelope.leaveBatch()
@@ -115,7 +115,7 @@ extension MachMessage {
     /// How many rights there are in it.
     var rightCount: Int { parts.rightCount + (replyPort == nil ? 0 : 1) }
 
-    /// The same message as a request, whose reply goes to that receiver.
+    /// The same message as a request, whose reply goes to `receiver`.
     func asking(_ receiver: any ReplyReceiver) -> MachMessage {
         var request = self
         request.replyTarget = ReplyTarget(receiver)
@@ -181,7 +181,7 @@ extension MachMessage {
     /// Lets the receiver of this message reply, once, to the requester that waits at the right's port.
     ///
     /// - Parameter right: a right made by ``MachPort/makeSendOnceRight()``, or taken out of another message in order to
-    ///   hand its request on. It moves into the message; when the message is never delivered or never replied to, the
+    ///   forward its request. It moves into the message; when the message is never delivered or never replied to, the
     ///   right's maker is notified.
     public mutating func setReplyRight(_ right: consuming SendOnceRight) {
         replyTarget = right.release()

@@ -9,7 +9,7 @@ import Synchronization
 /// It is a value: copies share one object until one of them is changed.
 ///
 /// The messages of a receive batch share one from the beginning. It holds their common charge to their sender's
-/// account, which is returned when the last of them is dequeued, or all are gone.
+/// account, which is returned when the last of them is dequeued, or all are released.
 struct MessageEnvelope: Sendable {
     // @unchecked: it is changed only while a single envelope refers to it; the charge of a batch by the last message
     // that leaves it.

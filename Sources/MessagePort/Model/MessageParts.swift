@@ -71,7 +71,7 @@ struct MessageParts: Sendable {
         if case .one(.bytes(let bytes)) = storage { bytes } else { nil }
     }
 
-    /// Gives up the memory: the bytes of the only one are recycled for another message.
+    /// Recycles the memory: the bytes of the only component, for another message.
     mutating func recycleMemory() {
         if let bytes = removeOnlyBytes() { BufferPool.leave(consume bytes) }
     }

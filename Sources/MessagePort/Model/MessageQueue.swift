@@ -14,11 +14,11 @@ struct MessageQueue: ~Copyable {
     /// The messages that came last: all, when none were leased.
     private var row = MessageBuffer()
     /// An upper bound of the count in `front`: some may have been dequeued without the lock.
-    private var frontCountAtMost: Int32 = 0  // here it takes no room
+    private var frontCountAtMost: Int32 = 0  // here it costs no memory
     /// The messages before them: a batch that is open, or was.
     private var front: MessageBatch?
     private var isLeased = false
-    /// How many messages are dequeued before the next batch: there is another consumer, or the last batch was no use.
+    /// How many messages are dequeued before the next batch: there is another consumer, or the last batch was useless.
     private var dequeuesBeforeLease: UInt8 = 0
 
     private static let dequeuesAfterRevocation: UInt8 = 64
@@ -108,7 +108,7 @@ struct MessageQueue: ~Copyable {
         front = frontCountAtMost == 0 ? nil : MessageBatch(batch.withRow { $0.moveAll() })
     }
 
-    /// Ends the batch when its handler is done. If the handler has dequeued nothing from it, batches are no use for a
+    /// Ends the batch when its handler is done. If the handler has dequeued nothing from it, no batch is leased for a
     /// while.
     mutating func endLease() {
         guard isLeased, let front else { return }

@@ -9,12 +9,12 @@ package import PortSystem
 package import RunLoopCore
 
 package protocol PortEndpoint: AnyObject, Sendable {
-    /// Queues the message at the port, waiting for room until the deadline. A deadline in the past still sends when
-    /// there is room. On failure nothing was delivered; the message may be consumed anyway: a caller that wants to send
-    /// it again keeps a copy.
+    /// Queues the message at the port; waits for room until the deadline. A deadline in the past still sends when there
+    /// is room. On failure nothing was delivered; the message may be consumed anyway: a caller that wants to send it
+    /// again needs a copy.
     func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError)
 
-    /// The same in a task, which holds no thread while it waits for room.
+    /// The same in a task, which blocks no thread while it waits for room.
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError)
 
     /// - Throws: `forkedProcess` when the port, or the connection to it, belongs to the parent.
@@ -23,10 +23,10 @@ package protocol PortEndpoint: AnyObject, Sendable {
     /// Connects to the port, unless it is connected, waiting until the deadline where others wait to connect, too.
     func reach(until deadline: MonotonicInstant) throws(PortError)
 
-    /// The same in a task, which holds no thread while it waits.
+    /// The same in a task, which blocks no thread while it waits.
     nonisolated(nonsending) func reach(waiting wait: SendWait) async throws(PortError)
 
-    /// Whether replies come without a loop that listens for them.
+    /// Whether replies come without a loop that receives them.
     var repliesInMemory: Bool { get }
 
     /// The port's name in descriptions and errors.

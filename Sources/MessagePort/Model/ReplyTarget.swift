@@ -16,7 +16,7 @@ import Synchronization
 
 /// A connection to another process over which a reply may come.
 package protocol ReplyConnection: AnyObject, Sendable {
-    /// The source by which a loop listens to the connection; nil when it is closed.
+    /// The source by which a loop receives from the connection; nil when it is closed.
     func replySource() throws(PortError) -> RunLoopSource?
     /// Reports to the peer that the requester with the token no longer waits.
     func giveUp(token: UInt64)
@@ -30,7 +30,7 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     func forward(_ message: MachMessage) throws(PortError)
     /// Reports that no reply will come, and why.
     func fail(_ error: PortError)
-    /// The reply will come over this connection, so the receiver has to listen to it.
+    /// The reply will come over this connection, so the receiver must receive from it.
     func expectReply(over connection: any ReplyConnection) throws(PortError)
 
     /// The message with the reply right was dequeued.
@@ -103,7 +103,7 @@ package final class ReplyTarget: Sendable {
         receiver.noteRead()
     }
 
-    /// The message's handler has returned. If the right is still in the message, any code that keeps the message may
+    /// The message's handler has returned. If the right is still in the message, any code that retains the message may
     /// reply.
     func handlerDidEnd() {
         if isOpen { receiver.noteRightRemoved() }

@@ -17,7 +17,7 @@ public struct SendOnceRight: ~Copyable, Sendable {
     /// How long a reply to a reply of another process waits for room, unless the caller says otherwise: one second.
     public static let defaultLimit = Duration.seconds(1)
 
-    private var target: ReplyTarget?  // nil only on the way out of `release`
+    private var target: ReplyTarget?  // nil only at the end of `release`
 
     package init(taken target: ReplyTarget) {
         self.target = target

@@ -14,8 +14,8 @@ public import RunLoopCore
 /// - Important: Thread safety: any thread.
 public struct SendRight: Hashable, Sendable {
     package let destination: any PortEndpoint
-    /// What a port of this process counts: copies of the right share it, and when the last of them goes, the port is
-    /// notified.
+    /// What a port of this process counts: copies of the right share it, and when the last of them is released, the
+    /// port is notified.
     private let presence: (any SenderPresence)?
 
     package init(_ destination: any PortEndpoint) {

@@ -82,7 +82,7 @@ extension LocalPort {
                         return SourceOutcome(hasHandled: true, isReady: endHandling(number, on: loop))
                     }
                     if handleLeased(batch) { continue }
-                    hasBegunPass = true  // somebody has had the rest put back
+                    hasBegunPass = true  // the lease was revoked
                 }
                 waitForMore()
             }

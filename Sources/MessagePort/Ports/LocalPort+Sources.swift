@@ -24,7 +24,7 @@ extension LocalPort {
                 throw error
             }
         }
-        otherListenerWillBegin()  // by the source; whoever was there before stays
+        otherListenerWillBegin()  // the source; earlier receivers stay
         source.ring()
         return true
     }
@@ -86,7 +86,7 @@ extension LocalPort {
             guard others.isEmpty else { return others }
             if let failure = state.extras.doorbell?.watch(sockets) { throw failure }
             state.extras.sockets = sockets
-            state.mailbox.revokeLease()  // from now on the sockets are looked at between messages
+            state.mailbox.revokeLease()  // from now on the sockets are polled between messages
             sockets.accounts.serve(sockets)
             let (rules, queueLimit) = (state.extras.rules ?? .standard, state.sharedQueueLimit)
             sockets.accounts.withLock { ($0.limits, $0.queueLimit) = (rules.limits, queueLimit) }
@@ -125,7 +125,7 @@ extension LocalPort {
     package func renewAddress(_ old: PortAddress, in directory: PortDirectory) throws(PortError) -> PortAddress {
         let sockets = try openSockets()
         let listener = try directory.endpoints().makeListener(backlog: PortSockets.backlog)
-        receiveFromSockets()  // clients that wait at the old one
+        receiveFromSockets()  // accepts clients that wait at the old one
         let address = try sockets.replaceListener(at: old.path, by: listener)
         try publish(address, of: sockets)
         return address
@@ -227,7 +227,7 @@ extension LocalPort {
             guard state.extras.allowsWatching, !state.mailbox.isDead,
                 state.extras.watchers.count < Self.watcherLimit
             else { return false }
-            state.mailbox.revokeLease()  // each message that is taken is shown from now on
+            state.mailbox.revokeLease()  // from now on watchers get each dequeued message
             state.extras.lastWatcher += 1
             let watcher = PortWatcher(
                 number: state.extras.lastWatcher, connection: WeakReference(object: connection), byteLimit: byteLimit)

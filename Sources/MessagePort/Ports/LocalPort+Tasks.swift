@@ -83,7 +83,7 @@ extension LocalPort {
         if let watch = state.withLock({ $0.extras.taskWatch }) { return watch }
         let loop = try IOThread.loop()
         let made = TaskSocketWatch(self)
-        try loop.addOrThrow(made.source, to: .default)  // before others see it: for them it is in the loop
+        try loop.addOrThrow(made.source, to: .default)  // before other threads see it: they expect it in the loop
         let winner = state.withLock { state -> TaskSocketWatch? in
             if state.mailbox.isDead { return nil }
             if state.extras.taskWatch == nil { state.extras.taskWatch = made }

@@ -107,9 +107,9 @@ package final class LocalPort: PortEndpoint, MessageSink {
     /// Whether messages were received other than by the port's sources: which threads serve the port is then unknown.
     let receivesElsewhere = Atomic<Bool>(false)
     /// Whether the queue policy chooses among all that has arrived, so that the sockets are read before the queue.
-    let readsAhead: Bool  // immutable; here it takes no room
+    let readsAhead: Bool  // immutable; here it costs no memory
     /// How many times the receive right's handler was replaced.
-    let receiverChanges = Atomic<UInt32>(0)  // here it takes no room
+    let receiverChanges = Atomic<UInt32>(0)  // here it costs no memory
     private let forkCount = sysForkCount()  // immutable
     /// Identifies the port within this process in descriptions and errors.
     let number = LocalPort.lastNumber.add(1, ordering: .relaxed).newValue  // immutable

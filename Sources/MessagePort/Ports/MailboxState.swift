@@ -189,7 +189,7 @@ struct MailboxState: ~Copyable {
         guard var message = queue.popFirst() else { return nil }
         if message.cameByReplyRight {
             replyCount -= 1
-            message.cameByReplyRight = false  // the receiver may send it on
+            message.cameByReplyRight = false  // the receiver may forward it
         }
         if reservingSlot { crowd.slotsReservedForSockets += 1 }
         sender = admitNextSender()
@@ -300,7 +300,7 @@ extension MailboxState {
         if isDead { return .deadName }
         if !hasRoom { queue.revokeLease() }
         if hasRoom { return .possible }
-        crowd.roomNotices.removeAll { $0.isOver }  // those whose loops have ended meanwhile
+        crowd.roomNotices.removeAll { $0.isOver }  // notices of loops that have ended
         crowd.roomNotices.append(notice)
         return nil
     }

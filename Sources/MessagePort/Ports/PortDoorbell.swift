@@ -83,7 +83,7 @@ extension LocalPort {
             if state.mailbox.isDead { return .failure(PortError(.invalidPort).at(label)) }
             if let doorbell = state.extras.doorbell { return .success(doorbell) }
             if let sockets = state.extras.sockets, let failure = made.watch(sockets) { return .failure(failure) }
-            state.mailbox.revokeLease()  // whoever takes a message from now on rings or silences it
+            state.mailbox.revokeLease()  // from now on each dequeue updates the doorbell
             made.match(state.mailbox)
             state.extras.doorbell = made
             return .success(made)

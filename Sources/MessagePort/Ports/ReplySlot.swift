@@ -31,7 +31,7 @@ final class ReplySlot: ReplyReceiver {
 
     private let state = Mutex(State())
     private let loop: ThreadRunLoop?  // immutable; nil: a task waits
-    private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself listens to
+    private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself reads
     private let directToken = Atomic<UInt64>(0)
     private let wasRead = Atomic<Bool>(false)
     private let wasRightRemoved = Atomic<Bool>(false)
@@ -165,7 +165,7 @@ final class ReplySlot: ReplyReceiver {
         var old = State(stage: stage)
         let isFirst = state.withLock { state in
             guard case .waiting = state.stage else { return false }
-            swap(&state, &old)  // a copy would cost more than the rest; what it holds is released without the lock
+            swap(&state, &old)  // a copy would cost more than the rest; its contents are released without the lock
             return true
         }
         if !isFirst { return false }

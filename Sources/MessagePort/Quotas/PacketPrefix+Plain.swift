@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // A plain packet is a whole message for the port, of one part, bytes, which answers nothing and wants no answer: most
-// are. Its head and the head of its one record suffice to recognise it.
+// are. The heads of the packet and of its one record suffice to recognise it.
 
 import PortSystem
 

@@ -194,7 +194,7 @@ struct PeerAccounts {
         cost.bytes >= limits.queuedBytes || cost.descriptors >= limits.queuedDescriptors
     }
 
-    /// What a process may still use before nothing new is read from it; it is counted as one that has messages there.
+    /// What a process may still use before nothing new is read from it; it counts as one that has messages there.
     func allowance(of owner: PeerID) -> ResourceUsage {
         let cost = accounts.index(of: owner).map { accounts[$0].cost } ?? ResourceUsage()
         if isOver(cost) || isUserOver(owner.user) { return ResourceUsage() }
@@ -289,7 +289,7 @@ struct PeerAccounts {
     /// The processes to check when one has returned a charge.
     private mutating func owners(besides owner: PeerID) -> [PeerID] {
         guard let index = users.index(of: owner.user), users[index].hasPaused else { return [owner] }
-        users[index].hasPaused = false  // until one of them must keep waiting
+        users[index].hasPaused = false  // until one of them must continue to wait
         return accounts.allOwners.filter { $0.user == owner.user }
     }
 

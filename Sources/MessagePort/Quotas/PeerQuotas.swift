@@ -34,16 +34,16 @@ final class PeerQuotas: Sendable {
     /// Whether a process is over its limits, so that nothing new is read from it.
     func isOver(_ owner: PeerID) -> Bool { withLock { $0.isOver(owner) } }
 
-    /// Charges a process for a message that begins: for the memory that it will take, as far as its head says. An
-    /// awaited reply takes no slot in the queue, and may have as many bytes as the format allows; it is charged while
-    /// it is assembled.
+    /// Charges a process for a message that begins: for the memory that it will take, as its head announces. An awaited
+    /// reply takes no slot in the queue, and may have as many bytes as the format allows; it is charged while it is
+    /// assembled.
     ///
     /// - Parameters:
     ///   - owner: the process.
     ///   - header: the head of the packet that begins the message.
     ///   - descriptors: how many came with it.
     ///   - charge: set to the charge, or to nil for a larger message, which is dropped.
-    /// - Returns: the most bytes that the message may have; and whether nothing more may be read without asking: the
+    /// - Returns: the most bytes that the message may have; and whether a check is needed before more is read: the
     ///   process is over its limits, or the message is too large.
     func charge(
         _ owner: PeerID, for header: PacketHeader, descriptors: Int, _ charge: inout PeerCharge?
@@ -70,7 +70,7 @@ final class PeerQuotas: Sendable {
     /// - Parameters:
     ///   - owner: the process.
     ///   - packets: the messages.
-    ///   - isOver: set to whether nothing more may be read from the process without asking.
+    ///   - isOver: set to whether a check is needed before more is read from the process.
     /// - Returns: what was charged.
     func charge(_ owner: PeerID, forFirstOf packets: [PacketPrefix], _ isOver: inout Bool) -> ResourceUsage {
         withLock { accounts in
@@ -94,8 +94,8 @@ final class PeerQuotas: Sendable {
     }
 }
 
-/// The charge of a message, a batch of them, or an unread reply to its peer's account, until this goes away. Each has
-/// exactly one.
+/// The charge of a message, a batch of them, or an unread reply to its peer's account, until this is deinitialized.
+/// Each has exactly one.
 struct PeerCharge: ~Copyable, Sendable {
     private let ledger: PeerQuotas
     private let owner: PeerID

@@ -6,7 +6,7 @@
 struct ReceiveBudget {
     /// For a port that reads while its queue has room.
     static let standard = ReceiveBudget(packets: 2048, ofProcess: 1024, ofConnection: 32)
-    /// For a port whose policy is to choose among all that has arrived: more than a socket holds.
+    /// For a port whose policy chooses among all that has arrived: more than a socket holds.
     static let choosing = ReceiveBudget(packets: 16384, ofProcess: 4096, ofConnection: 4096)
 
     private var left: Int

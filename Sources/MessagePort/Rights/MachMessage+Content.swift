@@ -144,7 +144,7 @@ extension MachMessage {
         self.init(id: id, bytes: bytes, replyPort: replyPort)
     }
 
-    /// Gives up the message's memory: its bytes are recycled for another.
+    /// Recycles the message's memory: its bytes, for another message.
     consuming func recycleMemory() { parts.recycleMemory() }
 
     private func byteComponent(at index: Int) -> [UInt8]? {

@@ -101,7 +101,7 @@ extension MachPort.State {
 
 // MARK: - Dispatching
 
-// How a port's handler is called without a run loop, for example by a dispatch queue. The shared thread checks for
+// How a port's handler is called without a run loop, for example by a dispatch queue. The I/O thread checks for
 // messages and has one block enqueued; the block handles one message and has the next block enqueued while there are
 // more. So there is never more than one block: messages stay in order, even where blocks may run concurrently, and
 // waiting messages stay in the port's queue, whose senders wait for room as always.
@@ -122,10 +122,10 @@ extension MachPort {
     ///
     /// - Parameter dispatcher: called for each block, with no lock held; it must not wait. It may call the block
     ///   itself: then the block runs on the library's own thread, which serves others too. Nil ends the dispatching:
-    ///   messages stay in the queue, and a handler that is under way goes on.
+    ///   messages stay in the queue, and a handler that is under way continues.
     /// - Throws: ``PortError/Code/servedElsewhere`` when the port has a run-loop source, in a loop or not;
     ///   ``unscheduleEverywhere()`` removes that. ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``;
-    ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Then everything is as it was.
+    ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Then nothing has changed.
     public func setDispatcher(_ dispatcher: Dispatcher?) throws(PortError) {
         try localPort.checkProcess()
         let service = state.withLock { $0.service }
@@ -165,11 +165,11 @@ private final class DispatcherCall: Sendable {
     func end() { thread.store(0, ordering: .relaxed) }
 }
 
-/// One dispatcher, and the block that is under way there. It retains the port, and until its source ends what owns the
-/// port.
+/// One dispatcher, and the block that is under way there. It retains the port, and until its source ends the port's
+/// owner.
 private final class PortDispatch: SourceRoutine {
     private struct State {
-        /// A block is enqueued, or called at this moment.
+        /// A block is enqueued, or is being called.
         var isBusy = false
         /// The source does not watch the port's sockets until the block has returned: they stay readable meanwhile.
         var isPaused = false
@@ -195,7 +195,7 @@ private final class PortDispatch: SourceRoutine {
         state.withLock { $0.source = source }
     }
 
-    /// While there is a block the shared thread has nothing to check: the block checks for the next message itself.
+    /// While there is a block the I/O thread has nothing to check: the block checks for the next message itself.
     func isReady() -> Bool { state.withLock { !$0.isBusy } && port.localPort.hasMessage(inGeneration: generation) }
 
     /// The source is in one mode of one loop, so it has ended. A block that is still under way retains only the port.
@@ -205,7 +205,7 @@ private final class PortDispatch: SourceRoutine {
         withExtendedLifetime(owner) {}
     }
 
-    /// Called on the shared thread when there may be a message.
+    /// Called on the I/O thread when there may be a message.
     func perform() -> SourceOutcome {
         begin()
         return .handled
@@ -242,7 +242,7 @@ private final class PortDispatch: SourceRoutine {
         }
     }
 
-    /// The block. When it is called before its dispatcher has returned, the shared thread checks for the next message:
+    /// The block. When it is called before its dispatcher has returned, the I/O thread checks for the next message:
     /// nested blocks would exhaust the stack.
     private func handle(calledFrom call: DispatcherCall) {
         _ = port.handleMessages(generation) { false }

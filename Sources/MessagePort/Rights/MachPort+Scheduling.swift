@@ -121,7 +121,8 @@ extension MachPort {
         if let source { localPort.detach(source) }
     }
 
-    /// Dequeues messages and calls the handler with them: one, and further ones while the loop goes on with this port.
+    /// Dequeues messages and calls the handler with them: one, and further ones while the loop continues with this
+    /// port.
     ///
     /// - Returns: whether there was one, where a new connection alone does not count; and whether there are more.
     func handleMessages(_ generation: UInt64, while beginNextPass: () -> Bool) -> SourceOutcome {
@@ -239,7 +240,7 @@ extension MachPort {
     /// Senders do not notice. No message is lost, handled twice, or handled out of order, and at no time do both loops
     /// call the handler: a handler that is under way, the caller's too, ends first, and then the new loop begins. This
     /// call does not wait for that. Of several concurrent moves, the last to begin wins. A thread that receives without
-    /// a loop goes on doing so.
+    /// a loop continues to.
     ///
     /// - Parameters:
     ///   - loop: the loop. When its thread has ended, the port is scheduled nowhere afterwards.
@@ -263,7 +264,7 @@ extension MachPort {
 
     /// Removes the port from every loop, so that another thread may receive from it. Messages stay in the queue.
     ///
-    /// A handler that is under way goes on; no other begins.
+    /// A handler that is under way continues; no other begins.
     public func unscheduleEverywhere() {
         if localPort.isInherited { return }
         giveOwnership(to: .nobody, localPort.makeGeneration())
@@ -347,7 +348,7 @@ extension MachPort {
         UnflushedReplies.current.waitUntilSent(until: .after(limit))
     }
 
-    /// The same in a task, which holds no thread while it waits.
+    /// The same in a task, which blocks no thread while it waits.
     ///
     /// - Parameter limit: how long to wait. Zero or less only checks.
     /// - Returns: as the blocking form; false, too, when the task was cancelled before all was sent.

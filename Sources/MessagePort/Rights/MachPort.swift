@@ -9,9 +9,9 @@ import Synchronization
 /// `MACH_PORT_RIGHT_RECEIVE`.
 ///
 /// Make a port, give it a handler, schedule it on a run loop, and pass ``makeSendRight()`` to the code that should talk
-/// to it. A run loop retains a scheduled port; otherwise the port ends when the last reference to this object goes. In
-/// an optimized build that may be right after the last use of a variable, not where its scope ends: a port of which
-/// only the rights are still used needs a property, `withExtendedLifetime`, or a loop that retains it.
+/// to it. A run loop retains a scheduled port; otherwise the port ends when the last reference to this object is
+/// released. In an optimized build that may be right after the last use of a variable, not where its scope ends: a port
+/// of which only the rights are still used needs a property, `withExtendedLifetime`, or a loop that retains it.
 ///
 /// - Important: Thread safety: any thread. The handler runs on the thread of the run loop.
 public final class MachPort: Sendable {
@@ -104,7 +104,7 @@ public final class MachPort: Sendable {
         localPort.receiverChanges.add(1, ordering: .releasing)
         old.1?.invalidate()
         callInvalidationHandler()
-        withExtendedLifetime(old) {}  // what the handler holds is released after the invalidation handler was called
+        withExtendedLifetime(old) {}  // released after the invalidation handler was called
     }
 }
 
@@ -198,7 +198,7 @@ extension MachPort {
     /// then. It ends for a task that is cancelled, which dequeues nothing: no message is lost. Several tasks may
     /// iterate: each message goes to one of them. The sequence keeps the port alive.
     ///
-    /// A task that waits holds no thread. What comes from other processes is received by one thread, which all waiting
+    /// A task that waits blocks no thread. What comes from other processes is received by one thread, which all waiting
     /// tasks of the process share; it starts when it is first needed.
     public var messages: Messages { Messages(port: self) }
 
@@ -316,7 +316,7 @@ extension MachPort {
 extension MachPort {
     /// Asks for one notice, on a run loop, when no send right to this port is left. `MACH_NOTIFY_NO_SENDERS`.
     ///
-    /// The notice comes when the last send right of this process has gone, in messages too, and the last client of
+    /// The notice comes when the last send right of this process is released, in messages too, and the last client of
     /// another process has closed its connection; soon, when none is left already. A port that never had a sender waits
     /// for the first. What the senders sent may still wait in the queue, and can be read.
     ///
@@ -326,9 +326,9 @@ extension MachPort {
     ///
     /// A right that went to another process counts from its first use there on, which is when it connects: sending, a
     /// request, a notice, ``SendRight/isDead``. Until then it is no sender. So the notice may come while another
-    /// process holds a right that it has not used; that right still works while the port is valid. A port whose
-    /// handed-out rights are never used gets no notice. Treat the notice as leave to clean up, not as proof that no
-    /// sender will come.
+    /// process holds a right that it has not used; that right still works while the port is valid. A port whose sent
+    /// rights are never used gets no notice. Treat the notice as permission to clean up, not as proof that no sender
+    /// will come.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to call the handler.

@@ -18,12 +18,12 @@ extension SendRight {
     /// wait; it takes effect afterwards. A reply that comes too late is dropped, never given to another request.
     ///
     /// In the default mode a request that could never be answered is refused: when the thread that serves the port
-    /// itself waits so, directly or through others, for a port that this thread serves. That is detected in memory
-    /// only, for ports that only run loops serve, and not when a reply right may be elsewhere: it was taken out of its
-    /// message, or the message outlived its handler. A handler that passes a request to another thread to reply, and
-    /// then makes a request itself, takes the right out first (``MachMessage/takeReplyRight()``): a copy of a message
-    /// is indistinguishable from the message. A circle through other processes is not detected: such a request ends at
-    /// its limit.
+    /// itself waits in this way, directly or through others, for a port that this thread serves. That is detected in
+    /// memory only, for ports that only run loops serve, and not when a reply right may be elsewhere: it was taken out
+    /// of its message, or the message outlived its handler. A handler that passes a request to another thread to reply,
+    /// and then makes a request itself, takes the right out first (``MachMessage/takeReplyRight()``): a copy of a
+    /// message is indistinguishable from the message. A cycle through other processes is not detected: such a request
+    /// ends at its limit.
     ///
     /// - Parameters:
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.

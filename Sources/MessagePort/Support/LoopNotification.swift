@@ -8,7 +8,7 @@ import Synchronization
 // A requested notice: delivered once, on a run loop that the requester chose, or never when the loop's thread ends
 // first. An anchor in the loop, a source that is never ready by itself, makes the loop report its end.
 //
-//   waiting ──tell()──▶ over          the handler is called once, as a block of the loop
+//   waiting ──notify()──▶ over        the handler is called once, as a block of the loop
 //   waiting ──cancel()──▶ over        the handler is released and never called
 package final class LoopNotification<Content: Sendable>: Sendable {
     package typealias Handler = @Sendable (Content) -> Void
@@ -91,8 +91,8 @@ extension LoopNotification where Content == Void {
 
 /// A requested notice, which the requester may withdraw before it is delivered.
 ///
-/// You need not keep it: the notice is delivered anyway. What the handler holds is released after the call, when the
-/// notice is withdrawn, or when the thread of its loop ends.
+/// You need not retain it: the notice is delivered anyway. What the handler retains is released after the call, when
+/// the notice is withdrawn, or when the thread of its loop ends.
 ///
 /// - Important: Thread safety: any thread.
 public final class NoticeRequest: Sendable {

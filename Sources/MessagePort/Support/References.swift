@@ -33,11 +33,11 @@ final class WeakReference<Object: AnyObject & Sendable>: Sendable {
 }
 
 /// An object that is set once, by any thread, and visible to all from then on. It replaces `AtomicLazyReference`, whose
-/// `load` asks the runtime for types on each call (Swift 6.3): a loop that spins calls it without end.
+/// `load` asks the runtime for types on each call (Swift 6.3): a loop that spins calls it all the time.
 @safe struct SetOnceReference<Object: AnyObject & Sendable>: ~Copyable, Sendable {
     private let reference = unsafe Atomic<Unmanaged<Object>?>(nil)
 
-    // SAFETY: what is stored is retained until this goes, and nothing replaces it.
+    // SAFETY: the stored object is retained until this is deinitialized, and is never replaced.
     var object: Object? { unsafe reference.load(ordering: .acquiring)?.takeUnretainedValue() }
 
     /// Calls the body with the object, if it is there. The object lives as long as this does, so no reference is

@@ -21,7 +21,7 @@ final class SendLock: Sendable {
         var isHolderBlocked = false
         var waiting: [Entry] = []
 
-        /// The waiters that do not wait for a holder that is held up.
+        /// The waiters that do not wait for a holder that is blocked.
         var impatient: [Entry] { waiting.filter { !$0.isPatient } }
     }
 
@@ -46,9 +46,9 @@ final class SendLock: Sendable {
     /// How many senders wait for the lock.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-    /// Locks.
+    /// Locks; waits until the deadline.
     ///
-    /// - Returns: false when it did not come before the deadline.
+    /// - Returns: false when the deadline came first.
     func lock(until deadline: MonotonicInstant) -> Bool {
         guard let entry = lockOrEnqueue(.thread(ThreadEvent())), case .thread(let event) = entry.waiter,
             !event.wait(until: deadline)
@@ -63,7 +63,8 @@ final class SendLock: Sendable {
         gate.compareExchange(expected: Gate.free, desired: Gate.locked, ordering: .sequentiallyConsistent).exchanged
     }
 
-    /// Locks it if it is free; otherwise its holder will wake a waiter when it unlocks. Called under the lock of `state`.
+    /// Locks it if it is free; otherwise its holder will wake a waiter when it unlocks. Called under the lock of
+    /// `state`.
     private func tryLockOrCrowd() -> Bool {
         while !tryLock() {
             let (exchanged, found) = gate.compareExchange(
@@ -108,9 +109,9 @@ final class SendLock: Sendable {
         state.withLock { $0.isHolderBlocked = false }
     }
 
-    /// Locks in a task, which holds no thread while it waits.
+    /// Locks in a task, which blocks no thread while it waits.
     ///
-    /// - Throws: why the wait ended; the task does not hold the lock then.
+    /// - Throws: why the wait ended; then the task does not hold the lock.
     nonisolated(nonsending) func lock(waiting wait: SendWait) async throws(PortError) {
         guard let entry = lockOrEnqueue(.task(wait)) else { return }
         while isWaiting(entry) {
@@ -126,7 +127,7 @@ final class SendLock: Sendable {
 
     /// Locks if it is free.
     ///
-    /// - Returns: a place in the line when it is not.
+    /// - Returns: an entry in the queue when it is not.
     private func lockOrEnqueue(_ waiter: @autoclosure () -> Waiter) -> Entry? {
         state.withLock { state in
             if tryLockOrCrowd() { return nil }
@@ -149,8 +150,8 @@ final class SendLock: Sendable {
         }
     }
 
-    /// Passes the turn to the next in line. A task is held up until it runs: if all threads that could run it waited
-    /// for it here, it never would.
+    /// Unlocks: hands the lock over to the next waiter. A task counts as blocked until it runs: if all threads that
+    /// could run it waited for it here, it never would.
     func unlock() {
         if gate.compareExchange(expected: Gate.locked, desired: Gate.free, ordering: .sequentiallyConsistent).exchanged
         {

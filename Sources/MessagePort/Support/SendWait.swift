@@ -5,9 +5,9 @@ package import PortSystem
 import RunLoopCore
 import Synchronization
 
-// A task that waits for room to send. It holds no thread: the code that makes room wakes it, and it checks again, so an
-// early or superfluous wake-up does no harm. Its time limit and its cancellation end the wait; whether the message was
-// sent meanwhile is decided by the queue that has it, never here.
+// A task that waits for room to send. It blocks no thread: the code that makes room wakes it, and it checks again, so
+// an early or superfluous wake-up does no harm. Its time limit and its cancellation end the wait; whether the message
+// was sent meanwhile is decided by the queue that has it, never here.
 //
 //   checking ──wait()──▶ suspended ──wake()──▶ checking
 //      └────────end()─────────┴──▶ ended: wait() throws

@@ -14,12 +14,12 @@ import PortSystem
 enum PacketKind: UInt8, CaseIterable, Sendable {
     /// The first packet of a message: to the port, or, when it answers a token, to the requester.
     case message = 1
-    /// A further piece of the message that was begun.
+    /// A further piece of the partial message.
     case continuation = 2
     /// The message that asked with the token will not be answered; the message id holds an error code, or zero when its
     /// receiver dropped the reply right.
     case replyDropped = 3
-    /// The message that was begun will not be finished.
+    /// The partial message will not be completed.
     case abort = 4
     /// The listener does not talk to this client; the message id holds the error code.
     case refused = 5
@@ -30,9 +30,9 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case abandoned = 7
     /// The port is gone, but owes replies, which will still come.
     case portEnded = 8
-    /// The right's end offers shared memory for rings: the packet's one descriptor.
+    /// The right's end offers rings: the packet's descriptors are its memory and, if it has one, its wake channel.
     case ring = 9
-    /// The port's end has the rings too, or, with an error code as the message id, does not want them.
+    /// The port's end has the rings too, or, with an error code as the message id, declines them.
     case ringAnswer = 10
     /// The sender's further packets are in its ring, up to a mark there. It also wakes the reader, as `wakeUp` does.
     case pathChange = 11
@@ -41,8 +41,8 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     /// From the right's end: asks for the port's statistics. From the port's end, under the token of that: the answer;
     /// the payload is numbers.
     case statistics = 13
-    /// From the right's end: asks to be shown the messages that are dequeued. From the port's end: accepted, refused,
-    /// or ended.
+    /// From the right's end: asks to watch the messages that are dequeued. From the port's end: accepted, refused, or
+    /// ended.
     case watch = 14
     /// The head of a dequeued message, and the beginning of its bytes.
     case shown = 15

@@ -137,7 +137,8 @@ extension SendRight {
     ///   - port: the worker's port; the launcher gets a right to it.
     ///   - components: what else the launcher should know.
     ///   - limit: how long to wait for room. A first message finds room at once.
-    /// - Throws: as `send(_:within:)`; ``PortError/Code/deadName`` when the launcher is gone, or gave this worker up.
+    /// - Throws: as `send(_:within:)`; ``PortError/Code/deadName`` when the launcher is gone, or has abandoned this
+    ///   worker.
     public func checkIn(
         _ port: MachPort, components: [MachMessage.Component] = [], within limit: Duration = .seconds(10)
     ) throws(PortError) {

@@ -20,10 +20,10 @@ extension PortWorker {
     ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in,
     ///     too.
     ///   - handler: called for each message of the worker but its check-in, where ``port`` is scheduled.
-    /// - Returns: the worker. It is killed when the last reference to it goes.
+    /// - Returns: the worker. It is killed when the last reference to it is released.
     /// - Throws: ``PortError/Code/workerNotStarted``, with the kernel's reason: `ENOENT`, `EACCES` and others of
-    ///   `execve(2)`, `EAGAIN` when the system gives no process, `EMFILE` without descriptors, `EINVAL` when an argument
-    ///   or a variable of the environment cannot be one. No process is left then.
+    ///   `execve(2)`, `EAGAIN` when the system gives no process, `EMFILE` without descriptors, `EINVAL` when an
+    ///   argument or a variable of the environment cannot be one. No process is left then.
     public static func launchProcess(
         _ program: WorkerProgram, queueLimit: Int = MachPort.defaultQueueLimit, handler: MachPort.Handler? = nil
     ) throws(PortError) -> PortWorker {
@@ -40,7 +40,7 @@ extension PortWorker {
                 let child = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
                 try sockets.add(SocketConnection(end, port: port.localPort, peer: child))
             } catch {
-                // By its number only while there is nothing better.
+                // By its number only while there is no process descriptor.
                 if record.process == nil { sysKillAndReap(process) } else { record.killProcess() }
                 throw error
             }

@@ -13,12 +13,12 @@ import Synchronization
 /// that with `checkIn(within:)`. What else the worker sends there comes to ``port``: schedule it, or receive from it.
 /// `Docs/CheckIn.md` describes the protocol.
 ///
-/// A worker belongs to the object: when the last reference to it goes, the port is invalidated, a thread is asked to
-/// stop, and a process is killed and waited for, which takes as long as the kernel needs to end it. So no worker
-/// outlives its launcher unnoticed. A process that now belongs to another user cannot be killed, and is left alone. End
-/// workers with `shutDown(asking:within:)`: that is also a last use, up to which an optimized build keeps the variable
-/// alive. Without it, the worker may end as soon as its variable is no longer used, although its rights are: then keep
-/// it in a property.
+/// A worker belongs to the object: when the last reference to it is released, the port is invalidated, a thread is
+/// asked to stop, and a process is killed and waited for, which takes as long as the kernel needs to end it. So no
+/// worker outlives its launcher unnoticed. A process that now belongs to another user cannot be killed, and is left
+/// alone. End workers with `shutDown(asking:within:)`: that is also a last use, up to which an optimized build keeps
+/// the variable alive. Without it, the worker may end as soon as its variable is no longer used, although its rights
+/// are: then keep it in a property.
 ///
 /// A forked child's copy of a worker is inert: the child has launched none. Its calls throw
 /// ``PortError/Code/forkedProcess``, its optional properties are nil, and its release leaves the worker alone.
@@ -168,8 +168,8 @@ extension PortWorker {
 extension PortWorker {
     /// Asks the workers that have checked in to leave, and waits until those have ended.
     ///
-    /// A worker without room for the wish does not delay the others: it gets the wish when it has room. Meanwhile this
-    /// receives what the workers send, for a worker that waits for room itself may have none.
+    /// A worker without room for the request does not delay the others: it gets the request when it has room. Meanwhile
+    /// this receives what the workers send, for a worker that waits for room itself may have none.
     static func ask(_ workers: [PortWorker], _ message: MachMessage, until deadline: MonotonicInstant) {
         let stopRequests = workers.compactMap { StopRequest(to: $0, message) }
         let loop = ThreadRunLoop.current
@@ -190,7 +190,7 @@ extension PortWorker {
     }
 }
 
-/// The wish that a worker leave, from the moment at which it is due until the worker has ended.
+/// A request that a worker leave, from the moment at which it is due until the worker has ended.
 ///
 /// It is used on one thread; notices to that thread's loop arrive there.
 private final class StopRequest: Sendable {
@@ -298,7 +298,7 @@ extension PortWorker {
     /// Asks for one notice, on a run loop, when the worker has ended.
     ///
     /// The end of a process is noticed while a loop with such a notice runs, or when a call waits or asks for it. A
-    /// notice does not keep a run of the loop going. A loop that ends drops its notices.
+    /// notice does not keep a run of the loop alive. A loop that ends drops its notices.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to call the handler.
@@ -376,7 +376,7 @@ extension PortWorker {
         try await Self.shutDownOffThePool([self], asking: message, within: limit)[0]
     }
 
-    /// Ends several workers, all at once, on a thread of its own.
+    /// Ends several workers, all at once, on a separate thread.
     nonisolated(nonsending) static func shutDownOffThePool(
         _ workers: [PortWorker], asking message: MachMessage?, within limit: Duration
     ) async throws -> [WorkerExit] {

@@ -10,7 +10,7 @@ public final class PortWorkerPool: Sendable {
     /// The workers, in the order in which they were launched.
     public let workers: [PortWorker]
 
-    /// How long each step may take to end workers that are given up because another one failed: one second.
+    /// How long each step may take that ends the workers after one of them failed: one second.
     public static let abandonLimit = Duration.seconds(1)
 
     /// Launches workers.

@@ -42,7 +42,7 @@ final class WorkerRecord: Sendable {
     private let forkCount = sysForkCount()  // immutable
 
     /// Whether this is a forked child's copy of the record of its parent's worker. Nothing is known from it, and its
-    /// lock may be held by a thread that is not there.
+    /// lock may be held by a thread that does not exist here.
     var isInherited: Bool { sysForkCount() != forkCount }
 
     func checkProcess() throws(PortError) {
@@ -55,7 +55,7 @@ final class WorkerRecord: Sendable {
     var exit: WorkerExit? { isInherited ? nil : state.withLock { $0.exit } }
     var process: LaunchedProcess? { isInherited ? nil : state.withLock { $0.process } }
 
-    // MARK: What happens
+    // MARK: Events
 
     /// Accepts the worker's first check-in. The caller may hold the lock under which a socket is read.
     ///

@@ -35,8 +35,8 @@ final class WorkerWait: Sendable {
     /// - Parameters:
     ///   - workers: the workers to wait for.
     ///   - receivesAll: whether to receive what they send after the check-in, too, as far as there is room.
-    ///   - deadline: when to give up.
-    ///   - condition: whether to go on; called on this thread after each event.
+    ///   - deadline: when to stop waiting.
+    ///   - condition: whether to continue; called on this thread after each event.
     /// - Throws: when the loop cannot watch the workers' descriptors.
     func wait(
         for workers: [PortWorker], receivingAll receivesAll: Bool = false, until deadline: MonotonicInstant,
@@ -75,10 +75,10 @@ final class WorkerWait: Sendable {
     }
 }
 
-/// Receives a worker's check-in from the sockets of its launcher's port, and if it goes on, what follows.
+/// Receives a worker's check-in from the sockets of its launcher's port, and if it continues, what follows.
 ///
 /// Other messages of the worker are for the port, and are not dequeued here. So once the worker has checked in and the
-/// watch does not go on, or the port's queue is full, the sockets may stay readable: then they are not watched.
+/// watch does not continue, or the port's queue is full, the sockets may stay readable: then they are not watched.
 private struct MessageWatch {
     let source: RunLoopSource
     private let localPort: LocalPort
@@ -88,7 +88,7 @@ private struct MessageWatch {
     /// Waits for room in the port's queue.
     private var notice: LoopNotification<SendPossibility>?
 
-    /// - Returns: nil when the worker has checked in and the watch does not go on, or its port is dead.
+    /// - Returns: nil when the worker has checked in and the watch does not continue, or its port is dead.
     init?(_ worker: PortWorker, continuesAfterCheckIn: Bool) throws(PortError) {
         if worker.sendRight != nil, !continuesAfterCheckIn { return nil }
         let localPort = worker.port.localPort
@@ -134,7 +134,7 @@ extension PortWorker {
     }
 }
 
-/// Waits on a thread of its own, so that the task holds none meanwhile; cancelling the task ends the wait.
+/// Waits on a separate thread, so that the task blocks none meanwhile; cancelling the task ends the wait.
 nonisolated(nonsending) func waitOffThePool<Success: Sendable>(
     _ body: @escaping @Sendable (WorkerWait) throws -> Success
 ) async throws -> Success {
