@@ -11,7 +11,11 @@ struct WordTests {
     private static let page = "Docs/Style.md"
 
     /// The page has the replacements. A stem ends with a hyphen.
-    private static let words = ["in vain", "for want of", "such a one", "mend-", "stop to", "so often"]
+    private static let words = [
+        "in vain", "for want of", "such a one", "mend-", "stop to", "so often", "so long", "for ever", "who waits",
+        "whoever", "somebody", "is told", "are told", "was told", "were told", "be told", "tells", "goes wrong", "lies",
+        "held up", "sees to", "hears of", "upon", "seat-", "doze-", "burst-",
+    ]
 
     @Test("no source and no page has a word that the style page replaces")
     func absent() throws {
