@@ -135,8 +135,7 @@ struct OutgoingPath: Sendable {
 
     mutating func didOffer(_ end: RingEnd) { phase = .offered(end) }
 
-    /// The offer found no room. One that was answered before it was sent, as a peer that breaks the format can, stays
-    /// answered.
+    /// The offer found no room. If a peer that breaks the format has answered it already, it stays answered.
     mutating func withdrawOffer() {
         if isOffered { phase = .none }
     }

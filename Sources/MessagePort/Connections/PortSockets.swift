@@ -131,8 +131,7 @@ package final class PortSockets: QuotaObserver {
         if let connection = connection as? SocketConnection { try add(connection) }
     }
 
-    /// Registers the connection's current interest with the kernel. The call is made under the lock, so that the last
-    /// change wins.
+    /// Registers the connection's current interest with the kernel, under the lock, so that the last change wins.
     func updateInterest(in connection: SocketConnection) {
         let isLost = state.withLock { state in
             guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
@@ -166,7 +165,7 @@ package final class PortSockets: QuotaObserver {
         }
     }
 
-    /// How many rounds of 64 reports one poll takes from the kernel, as long as the reported connections are paused.
+    /// How many times one poll asks the kernel, for 64 sockets each, while it skips some of those that are reported.
     private static let roundLimit = 8
 
     /// Receives what has arrived on any of the sockets. Never waits.
@@ -379,8 +378,7 @@ extension PortSockets {
         for member in resumed { member.updateInterest() }
     }
 
-    /// Whether no further message is read from the connection, because its process is over its limits; then it is
-    /// paused.
+    /// Whether nothing more is read from the connection, because its process is over its limits; then it is paused.
     func holdBack(_ connection: SocketConnection) -> Bool {
         let isHeldBack = state.withLock { state in
             guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.pause(key) }) else {

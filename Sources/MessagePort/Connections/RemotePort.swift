@@ -157,7 +157,7 @@ package final class RemotePort: PortEndpoint {
 // MARK: - Connecting
 
 //   not reached ──connected──▶ reached         both final; a full backlog, or a lack of descriptors or memory, leads to
-//        ╰────nothing there──▶ failed          neither: the next use tries again
+//        ╰─────nothing there──▶ failed         neither: the next use tries again
 extension RemotePort {
     /// How long a task waits before it tries again to connect to a full backlog: the kernel does not report room in it.
     static let timeUntilRetry = Duration.milliseconds(10)

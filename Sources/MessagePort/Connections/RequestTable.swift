@@ -13,8 +13,7 @@ struct RequestTable: Sendable {
     /// A request of this end.
     private struct Awaited {
         let target: ReplyTarget
-        /// While the message is being sent, its sender owns the reply right, and the end of the connection does not
-        /// touch it.
+        /// While the message is being sent, its sender owns the reply right: the connection's end does not touch it.
         var isSending = true
     }
 

@@ -58,8 +58,7 @@ struct BacklogPacket {
     var size: Int { packet.payloadSize + Self.cost }
 }
 
-/// The backlog of a connection, under a lock. A sender checks twice for each message that there is none, without the
-/// lock.
+/// The backlog of a connection, under a lock. A sender checks twice per message, without the lock, that it is empty.
 struct BacklogLock: ~Copyable, Sendable {
     private let backlog = Mutex(SendBacklog())
     /// Whether there is no backlog, and the peer is read. Changed under the lock.

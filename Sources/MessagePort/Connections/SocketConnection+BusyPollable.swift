@@ -127,8 +127,7 @@ extension SocketConnection: BusyPollable {
             defer { state.channel.path.isPolled = false }
             return !state.channel.path.isPolled && !state.channel.path.wasPolled
         }
-        // `receiveArrivals` has ended it already, or another thread, or the ring was left: then the kernel reports what
-        // comes.
+        // `receiveArrivals` or another thread has ended it, or the ring was left: the kernel reports what comes.
         if isDone { return }
         for _ in 0..<(port == nil ? Tuning.passLimit : 1) {
             receive(into: port?.object)
@@ -156,8 +155,7 @@ extension SocketConnection {
         return sink.hasRoomForSockets()
     }
 
-    /// Signals the source that receives only replies at the port's end, if there is data for which no wake-up is
-    /// pending.
+    /// Signals the source that receives only replies at the port's end, if there is data without a pending wake-up.
     func signalSource() {
         guard hasReadableData, let source = state.withLock({ $0.source }) else { return }
         source.ring()

@@ -5,8 +5,7 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-// Requests and replies: which message asks for which reply, and what is notified of it, or of the end of the other
-// port.
+// Requests and replies: which message asks for which reply, and what is notified of it, or of the port's end.
 extension SocketConnection: ReplyConnection {
     /// Sends a message; waits for room until the deadline.
     ///

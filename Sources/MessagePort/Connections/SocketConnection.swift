@@ -67,7 +67,7 @@ package final class SocketConnection: Sendable {
         var deathWatchers: [DeathWatcher] = []
         /// Receives while a loop runs, for requests and death watchers; made when first needed.
         var source: RunLoopSource?
-        /// The connection itself, while only death watchers need it.
+        /// The connection itself: retains it while only death watchers need it.
         var own: SocketConnection?
         /// What the peer uses this end for.
         var use = Use.nothing
@@ -107,8 +107,7 @@ package final class SocketConnection: Sendable {
     let sender: PacketSender
     /// The accounts of the port that this end belongs to: set when they are first needed.
     private let knownLedger = SetOnceReference<PeerQuotas>()
-    /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without
-    /// it.
+    /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without.
     private let hasFailed = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
@@ -265,12 +264,10 @@ extension SocketConnection {
         }
         // Sent before there is room: a sender that waits for room finds a dead name.
         if hasUnanswered { sendPortEnded() }
-        // First: a peer that finds both the socket and the ring closed knows that what is in the ring will be dropped
-        // here.
+        // First: a peer that finds both socket and ring closed knows that the data in the ring will be dropped.
         receiver.ring.object?.close()
         sysShutDown(descriptor.rawValue, .receiving)
-        // Set after the last packet can have come: a thread that is receiving now, and sees it afterwards, drops them
-        // all.
+        // After the last packet can have come: a thread that is receiving, and sees it afterwards, drops them all.
         receiver.hasPortEnded.store(true, ordering: .sequentiallyConsistent)
         receiver.dropUnread(from: self)
         if !state.withLock({ $0.requests.hasUnanswered }) { return close(PortError(.peerDied)) }

@@ -85,8 +85,7 @@ struct MessageParts: Sendable {
         return nil
     }
 
-    /// Calls the body with each of them, and whether it is the last. Unlike a loop over them, this counts no
-    /// references.
+    /// Calls the body with each of them, and whether it is the last. Unlike a loop, this counts no references.
     func visit<Failure: Error>(
         _ body: (MachMessage.Component, _ isLast: Bool) throws(Failure) -> Void
     ) throws(Failure) {

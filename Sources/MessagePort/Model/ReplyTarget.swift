@@ -103,8 +103,7 @@ package final class ReplyTarget: Sendable {
         receiver.noteRead()
     }
 
-    /// The message's handler has returned. If the right is still in the message, any code that retains the message may
-    /// reply.
+    /// The message's handler has returned. If the right is still in the message, code that retains it may reply.
     func handlerDidEnd() {
         if isOpen { receiver.noteRightRemoved() }
     }

@@ -78,8 +78,8 @@ public struct SendOnceRight: ~Copyable, Sendable {
     /// - Parameters:
     ///   - loop: the loop on which to call the handler.
     ///   - mode: the mode in which to call it.
-    ///   - handler: called once on the loop's thread, soon when the requester has given up already; never once the
-    ///     right was used or given to another message.
+    ///   - handler: called once on the loop's thread, soon when the requester no longer waits; never once the right was
+    ///     used or given to another message.
     public func setCancellationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {

@@ -231,16 +231,15 @@ extension LocalPort.State {
 
 // Asked for each message, of the extras themselves: from outside they would be copied to read one member.
 extension LocalPort.Extras {
-    /// How many messages may be dequeued before the sockets must be polled; nil when each dequeue must be handled by
-    /// itself.
+    /// How many messages may be dequeued until the sockets must be polled; nil when they must be dequeued one by one.
     fileprivate func dequeuesUntilPoll(pollingAfter dequeueLimit: Int) -> Int? {
         if doorbell != nil || !waitingTasks.isEmpty || !watchers.isEmpty { return nil }
         if sockets == nil { return .max }
         return socketsWait || dequeuesSincePoll >= dequeueLimit ? nil : dequeueLimit - dequeuesSincePoll
     }
 
-    /// Whether the sockets must be polled: after `dequeueLimit` messages, or every other time while their messages find
-    /// no room.
+    /// Whether the sockets must be polled: after `dequeueLimit` messages, or every other time while theirs find no
+    /// room.
     fileprivate mutating func mustPollSockets(after dequeueLimit: Int) -> Bool {
         if sockets == nil { return false }
         dequeuesSincePoll += 1

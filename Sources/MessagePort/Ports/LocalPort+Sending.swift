@@ -173,8 +173,7 @@ extension LocalPort {
         changeSenders { $0.clientDidDisconnect() }
     }
 
-    /// Delivers the notice once, when no senders are left; at once when they have gone already, never when the port
-    /// ends first.
+    /// Delivers the notice once, when no senders are left: at once when they have gone, never when the port ends first.
     func watchSenders(_ notice: LoopNotification<Void>) throws(PortError) {
         try checkProcess()
         if isDead { throw PortError(.invalidPort).at(label) }
@@ -303,8 +302,7 @@ final class BlockedSender: @unchecked Sendable {
         self.waiter = waiter
     }
 
-    /// The object of a thread's last wait: a stream whose sender is faster than its receiver allocates nothing for its
-    /// waits.
+    /// The object of a thread's last wait: a stream whose sender is faster allocates nothing for its waits.
     private static let spare = ObjectCache()
 
     /// Makes a sender that takes the message; nil when the sender does not wait.

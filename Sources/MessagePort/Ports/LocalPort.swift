@@ -14,8 +14,7 @@ import Synchronization
 package final class LocalPort: PortEndpoint, MessageSink {
     struct State: ~Copyable {
         private var storedMailbox: MailboxState
-        /// Every change updates the doorbell, which is readable while messages wait, and permanently once the port is
-        /// dead.
+        /// Every change updates the doorbell, readable while messages wait, and permanently once the port is dead.
         var mailbox: MailboxState {
             @inline(__always) _read { yield storedMailbox }
             @inline(__always) _modify {
@@ -30,8 +29,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var handlers = HandlersUnderWay.none
         private var rareExtras = Rare<Extras>()
         var senders = SenderTally()
-        /// A handler's thread reads one socket, makes no callouts, and then dequeues what has come: sources need no
-        /// signal.
+        /// A handler's thread reads one socket, makes no callouts, and then dequeues: sources need no signal.
         var isReceivedExclusively = false
 
         /// Whether it may have extras; does not read them.
@@ -71,8 +69,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var socketsWait = false
         /// Whether the next free slot is for a message in the sockets.
         var isNextSlotForSockets = false
-        /// The object that owns the port: it is kept alive instead of the port, and is what a lookup of the name
-        /// returns.
+        /// The object that owns the port: kept alive instead of the port, and found by the port's name.
         var owner: WeakOwner?
         /// Notices of the port's end; each drops its handler when its loop ends.
         var deathNotices: [LoopNotification<Void>] = []
@@ -413,8 +410,7 @@ extension LocalPort {
         return state.withLock { $0.extras.owner?.object }
     }
 
-    /// Sets the object that owns the port: what keeps the port alive keeps that object alive instead. It retains the
-    /// port.
+    /// Sets the owner, which retains the port: what keeps the port alive keeps the owner alive instead.
     package func setOwner(_ owner: any AnyObject & Sendable) {
         state.withLock { $0.extras.owner = WeakOwner(object: owner) }
     }
@@ -423,8 +419,7 @@ extension LocalPort {
 extension RightsTable {
     /// The live port of this process that has an address.
     package func ownPort(at address: PortAddress) -> LocalPort? {
-        // Cast without the table's lock: this may be the last reference to another object, whose release takes the
-        // lock.
+        // Cast without the table's lock: this may release the last reference to another object, which takes the lock.
         let localPort = destination(at: address) as? LocalPort
         return localPort?.isDead == false ? localPort : nil
     }

@@ -44,8 +44,7 @@ public final class PortDoorbell: Sendable {
     /// The descriptor: open as long as this object or the port exists; owned by the library.
     public var descriptor: Int32 { members.raw }
 
-    /// Follows a change of the port's queue. The caller holds the port's lock, so that signals keep the order of the
-    /// changes.
+    /// Follows a change of the port's queue. The caller holds the port's lock, so signals keep the changes' order.
     func match(_ mailbox: borrowing MailboxState) {
         let shouldSignal = mailbox.isDead || !mailbox.queue.isEmpty
         if shouldSignal == isSignalled.load(ordering: .relaxed) { return }

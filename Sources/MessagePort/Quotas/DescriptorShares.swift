@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // How the descriptors that this process may have, its soft limit RLIMIT_NOFILE, are shared, so that neither a peer nor
-// a kind of use exhausts them. Of eight parts, one other process may have at a port, unless the port says otherwise:
+// a kind of use exhausts them. Of eight parts, one other process may have at a port, unless the port sets other limits:
 //
 //   one       in connections
 //   two       in messages and replies, or waiting to be closed; and as many again with the message that goes above that
@@ -60,7 +60,7 @@ package final class DescriptorBudget: Sendable {
         self.limit = limit
     }
 
-    /// Counts descriptors that are about to be opened, all or none. Each call that returns true needs a call of `release`.
+    /// Counts descriptors that are about to be opened, all or none. Each call that returns true needs a `release`.
     ///
     /// - Parameter count: how many.
     /// - Returns: whether the limit has room for them.

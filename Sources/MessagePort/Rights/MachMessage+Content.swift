@@ -211,8 +211,8 @@ extension MachMessage {
     /// - Parameters:
     ///   - loop: the loop on which to call the handler.
     ///   - mode: the mode in which to call it.
-    ///   - handler: called once on the loop's thread, soon when the requester has given up already; never after the
-    ///     reply. It should not hold the message.
+    ///   - handler: called once on the loop's thread, soon when the requester no longer waits; never after the reply.
+    ///     It should not hold the message.
     public func setCancellationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {

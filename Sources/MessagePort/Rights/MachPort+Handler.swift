@@ -165,8 +165,7 @@ private final class DispatcherCall: Sendable {
     func end() { thread.store(0, ordering: .relaxed) }
 }
 
-/// One dispatcher, and the block that is under way there. It retains the port, and until its source ends the port's
-/// owner.
+/// One dispatcher, and its block under way. It retains the port, and until its source ends the port's owner.
 private final class PortDispatch: SourceRoutine {
     private struct State {
         /// A block is enqueued, or is being called.

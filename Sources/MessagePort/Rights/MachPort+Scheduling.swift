@@ -121,8 +121,7 @@ extension MachPort {
         if let source { localPort.detach(source) }
     }
 
-    /// Dequeues messages and calls the handler with them: one, and further ones while the loop continues with this
-    /// port.
+    /// Dequeues messages and calls the handler: with one, and with more while the loop continues with this port.
     ///
     /// - Returns: whether there was one, where a new connection alone does not count; and whether there are more.
     func handleMessages(_ generation: UInt64, while beginNextPass: () -> Bool) -> SourceOutcome {
@@ -329,7 +328,7 @@ extension MachPort {
     /// It covers the replies of all ports, also of those that have ended, and what is queued after them, such as the
     /// notice of a port's end. It waits neither for a requester that goes away, nor for a request that was not replied
     /// to. First end what makes new replies: free the name, invalidate the ports. It does not cover a reply to a reply,
-    /// to a request that came as the answer of another process: sending it waits for room, and one that is handed on,
+    /// to a request that came as the answer of another process: sending it waits for room, and one that is forwarded,
     /// or an error, may be lost.
     ///
     /// ```swift

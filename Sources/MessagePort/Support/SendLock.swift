@@ -63,8 +63,7 @@ final class SendLock: Sendable {
         gate.compareExchange(expected: Gate.free, desired: Gate.locked, ordering: .sequentiallyConsistent).exchanged
     }
 
-    /// Locks it if it is free; otherwise its holder will wake a waiter when it unlocks. Called under the lock of
-    /// `state`.
+    /// Locks if free; otherwise the holder will wake a waiter when it unlocks. Called under the lock of `state`.
     private func tryLockOrCrowd() -> Bool {
         while !tryLock() {
             let (exchanged, found) = gate.compareExchange(

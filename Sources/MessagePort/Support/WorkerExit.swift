@@ -9,8 +9,7 @@ public enum WorkerExit: Hashable, Sendable, CustomStringConvertible {
     case exited(status: Int32)
     /// This signal ended the process.
     case signalled(Int32)
-    /// The process ended, and how is not known: the program ignores `SIGCHLD`, or other code in it waited for the
-    /// process.
+    /// The process ended, and how is not known: the program ignores `SIGCHLD`, or other code has waited for it.
     case unknown
     /// The thread ended: it was asked to, or its port was invalidated.
     case threadEnded
