@@ -119,7 +119,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// The reader closes the ring, and a packet was written meanwhile: waits to learn whether it will be read. At the
+    /// The reader closes the ring, and a packet was written meanwhile: waits until its fate is decided. At the
     /// port's end, whose connection ends then, this does not wait.
     private func awaitEndOfRing() throws(SendFailure) {
         let deadline = isPortsEnd ? .distantPast : MonotonicInstant.after(Tuning.closingPatience)

@@ -4,19 +4,17 @@
 // Sends packets over a connection, one after the other. There are three kinds of traffic:
 //
 //   messages   wait for the send lock, and for room, until their deadline. One that is larger than a packet goes in
-//   several, all
-//              under one lock. When the deadline comes between two pieces, the rest is never sent, and an abort packet
-//              follows.
+//              several, all under one lock. When the deadline comes between two pieces, the rest is never sent, and an
+//              abort packet follows.
 //   replies    at the port's end never wait. One that finds no room joins the backlog, and until that is empty nothing
-//   more is
-//              read from the peer: a peer that does not read its replies gets no further request handled, and delays no
-//              other.
+//              more is read from the peer: a peer that does not read its replies gets no further request handled, and
+//              delays no other.
 //   notices    small packets, which never wait either. They join the backlog, too.
 //
 // The backlog is sent before the next message, or when the socket has room.
 //
 // It is a part of its connection, which each call passes in: what a send finds about the connection's life (the peer is
-// gone, a request is settled) is the connection's business.
+// gone, a request is settled) the connection handles.
 
 import PortSystem
 import RunLoopCore

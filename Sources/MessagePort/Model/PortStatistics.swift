@@ -52,7 +52,7 @@ extension PortStatistics {
     }
 }
 
-/// What a watcher learns of a message that was dequeued.
+/// What a watcher gets of a message that was dequeued.
 package struct WatchedMessage: Hashable, Sendable {
     /// The message's number among those dequeued while the port was watched; a missing number is a message that was
     /// left out.

@@ -125,7 +125,7 @@ private struct MessageWatch {
 }
 
 extension PortWorker {
-    /// The source by which a waiting loop learns of the end of the worker's process; it ends with the process.
+    /// The source that wakes a waiting loop at the end of the worker's process, and ends with it.
     fileprivate func endSource(_ process: LaunchedProcess) -> RunLoopSource {
         let source = RunLoopSource(
             name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() })
