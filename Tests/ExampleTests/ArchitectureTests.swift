@@ -119,6 +119,12 @@ struct SourceTree {
 
     var declared: Set<String> { Set(places.keys) }
 
+    /// The names of all types, nested and private ones too.
+    var typeNames: Set<String> {
+        let declaration = /\b(?:struct|class|enum|protocol|actor|typealias)\s+([A-Z]\w*)/
+        return Set(files.values.flatMap { text in text.matches(of: declaration).map { String($0.1) } })
+    }
+
     var folders: Set<String> { Set(files.keys.map(Self.folder)) }
 
     private static func folder(_ path: String) -> String {
