@@ -61,12 +61,12 @@ extension SendRight {
 extension Trait where Self == Census {
     /// The census, with the threads of the library that a test must not leave behind.
     static var workers: Self {
-        .census(threadNames: ["port worker"], warmingUp: { SpareDescriptor.shared.reserve() })
+        .census(threadNames: ["port worker"], warmingUp: { ReservedDescriptor.shared.reserve() })
     }
 
     /// The same, for tests with waiting threads that are not joined: for the async forms, and for ends of processes
     /// where there are no process descriptors.
     static var asyncWorkers: Self {
-        .census(threadNames: ["port worker"], settles: true, warmingUp: { SpareDescriptor.shared.reserve() })
+        .census(threadNames: ["port worker"], settles: true, warmingUp: { ReservedDescriptor.shared.reserve() })
     }
 }

@@ -129,7 +129,7 @@ import Testing
             _ = try worker.checkIn(within: patience)
             let files = try sysList(scratch.path("swift-ports/sockets"))
             #expect(files.count { !$0.hasSuffix(".lock") } == 1, "the worker's own socket alone: \(files)")
-            #expect(worker.port.localPort.state.withLock { $0.extras.address } == nil)
+            #expect(worker.port.localPort.state.withLock { $0.coldState.address } == nil)
             try worker.shutDown(asking: leave, within: patience)
         }
     }

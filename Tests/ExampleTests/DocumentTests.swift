@@ -129,7 +129,7 @@ struct DocumentTests {
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
             "`SharedRing.capacity`": SharedRing.capacity,
             "`OutgoingPath.earningCount`": OutgoingPath.earningCount,
-            "`PeerAccounts.ringLimit`": PeerAccounts.ringLimit,
+            "`PeerUsage.ringLimit`": PeerUsage.ringLimit,
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,
             "`RunLoopTracer.maximumCapacity`": RunLoopTracer.maximumCapacity,
         ]

@@ -49,7 +49,7 @@ struct PortctlDoctorTests {
 
     #if PORT_FAULTS
     private func refused() -> Set<String> {
-        Set(Diagnosis.calls.map { $0.make() }.filter { $0.state == .refused }.map(\.subject))
+        Set(Doctor.calls.map { $0.make() }.filter { $0.state == .refused }.map(\.subject))
     }
 
     @Test(
@@ -81,7 +81,7 @@ struct PortctlDoctorTests {
     func remedies() {
         func remedy(_ code: CInt) -> String? {
             SystemCallFaults.with([.init(.pidfd_open, .fail(code), times: .max)]) {
-                Diagnosis.calls.first { $0.subject == "pidfd_open" }?.make().remedy
+                Doctor.calls.first { $0.subject == "pidfd_open" }?.make().remedy
             }.result
         }
         #expect(remedy(EPERM)?.hasPrefix("A filter of system calls forbids it") == true)
@@ -117,7 +117,7 @@ struct PortctlDoctorTests {
     @Test("it names the variable that has led to the directory")
     func rules() {
         func rule(_ path: String, _ variables: [String: String]) -> String {
-            Diagnosis.rule(for: path) { variables[$0] }
+            Doctor.rule(for: path) { variables[$0] }
         }
         let all = ["XDG_RUNTIME_DIR": "/run/user/1", "RUNTIME_DIRECTORY": "/run/a:/run/b", "TMPDIR": "/var/tmp"]
         #expect(rule("/names", ["SWIFT_PORT_DIRECTORY": "/names"]) == "by SWIFT_PORT_DIRECTORY")
@@ -132,7 +132,7 @@ struct PortctlDoctorTests {
         try await withScratchDirectory { scratch in
             let found = try await report(in: scratch)
             #expect(found.status == (found.refused.isEmpty ? 0 : 1))
-            #expect(found.all.isSuperset(of: Diagnosis.calls.map(\.subject)))
+            #expect(found.all.isSuperset(of: Doctor.calls.map(\.subject)))
             let own: Set = ["directory", "names", "wake-up of a thread", "wake-up of a process"]
             #expect(found.all.isSuperset(of: own) && found.refused.isDisjoint(with: own))
         }
@@ -141,9 +141,9 @@ struct PortctlDoctorTests {
     @Test("the page has each call that is tried, with what it costs not to have it")
     func page() throws {
         let rows = try Document("Docs/portctl.md").tableRows.filter { $0.count == 3 && $0[0] != "Shell" }
-        let documented = rows.filter { row in Diagnosis.calls.contains { "`\($0.subject)`" == row[0] } }
-        #expect(documented.map { $0[1] } == Diagnosis.calls.map { $0.since ?? "" })
-        #expect(documented.map { $0[2] } == Diagnosis.calls.map(\.cost))
+        let documented = rows.filter { row in Doctor.calls.contains { "`\($0.subject)`" == row[0] } }
+        #expect(documented.map { $0[1] } == Doctor.calls.map { $0.since ?? "" })
+        #expect(documented.map { $0[2] } == Doctor.calls.map(\.cost))
     }
 
     @Test("a directory that is open to others is refused, with its reason, and so are names in it")

@@ -60,12 +60,12 @@ struct PortctlOutputTests {
     func row() {
         var statistics = PortStatistics()
         (statistics.messageCount, statistics.byteCount, statistics.queueCount, statistics.queueLimit) = (3, 2048, 4, 4)
-        var row = PortRow(
+        var row = NameListing(
             name: "a\nb", owner: 7, command: nil, since: "2026-11-21T14:37:10Z", age: .seconds(61),
             state: .running(statistics))
         #expect(row.cells == ["a\\nb", "7", "-", "0", "4/4", "3", "2K", "0"])
         #expect(row.style == .alarming)
-        let others: [(PortRow.State, [String], Style)] = [
+        let others: [(NameListing.State, [String], Style)] = [
             (.busy, ["-", "busy", "-", "-", "-"], .suspicious), (.silent, ["-", "-", "-", "-", "-"], .silent),
             (.waiting, ["-", "waiting", "-", "-", "-"], .silent),
         ]
@@ -75,8 +75,8 @@ struct PortctlOutputTests {
             #expect(row.facts.last?.0 == "State")
         }
         #expect(row.facts[1].0 == "Held by" && row.facts[3].1.hasSuffix(", 1m 1s ago"))
-        #expect(PortRow.command([]) == nil)
-        #expect(PortRow.command(Array("/usr/bin/tool\0--x\0two words\0".utf8)) == "tool --x two words")
+        #expect(NameListing.command([]) == nil)
+        #expect(NameListing.command(Array("/usr/bin/tool\0--x\0two words\0".utf8)) == "tool --x two words")
     }
 
     @Test("a screen counts the lines that do not fit, and clears what was there before")

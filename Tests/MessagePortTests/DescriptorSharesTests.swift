@@ -29,7 +29,7 @@ import Testing
         }
         withDescriptorLimit(64) {
             #expect(PeerLimits.standard.connections == 8 && PeerLimits().queuedDescriptors == 16)
-            #expect(ClosingCount().isAtLimit == false)
+            #expect(PendingCloseCount().isAtLimit == false)
         }
     }
 

@@ -183,7 +183,7 @@ import Testing
             for id in Int32(0)..<40 { _ = localPort.admit(MachMessage(id: id)) }
             let generation = localPort.makeGeneration()
             localPort.giveOwnership(to: generation)
-            let handler = HandlersUnderWay.Handler(loop: loop, generation: generation)
+            let handler = ActiveHandlers.Handler(loop: loop, generation: generation)
             var batch: MessageBatch?
             #expect(localPort.dequeueMessage(for: handler, &batch)?.id == 0)
             #expect(batch?.remaining == 31)
@@ -213,12 +213,12 @@ import Testing
             defer { withExtendedLifetime(far) {} }
             let connection = try SocketConnection(near, port: localPort)
             _ = try localPort.openSockets()
-            localPort.state.withLock { $0.extras.allowsWatching = true }
+            localPort.state.withLock { $0.coldState.allowsWatching = true }
             for id in Int32(0)..<3 { _ = localPort.admit(MachMessage(id: id)) }
             let generation = localPort.makeGeneration()
             localPort.giveOwnership(to: generation)
             var batch: MessageBatch?
-            _ = localPort.dequeueMessage(for: HandlersUnderWay.Handler(loop: loop, generation: generation), &batch)
+            _ = localPort.dequeueMessage(for: ActiveHandlers.Handler(loop: loop, generation: generation), &batch)
             #expect(batch?.remaining == 2)
             #expect(localPort.addWatcher(connection, byteLimit: 0))
             #expect(batch?.next() == nil)

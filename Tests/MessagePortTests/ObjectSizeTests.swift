@@ -24,10 +24,10 @@ import Testing
 
     @Test("the loops of a source, the sources of a port, and its handlers need no room to distinguish few from many")
     func lists() {
-        #expect(MemoryLayout<ItemHomes>.size == MemoryLayout<Int>.size)
+        #expect(MemoryLayout<LoopMembership>.size == MemoryLayout<Int>.size)
         #expect(MemoryLayout<SourceList>.size == MemoryLayout<Int>.size)
         #expect(MemoryLayout<ModeList>.size == MemoryLayout<Int>.size)
-        #expect(MemoryLayout<HandlersUnderWay>.size == MemoryLayout<HandlersUnderWay.Handler>.size)
+        #expect(MemoryLayout<ActiveHandlers>.size == MemoryLayout<ActiveHandlers.Handler>.size)
     }
 
     /// What reports how much room the allocator has given an object: a function that Glibc's module leaves out.

@@ -297,7 +297,8 @@ extension PacketKind {
         case .message, .continuation, .replyFailed: [3, 4]
         case .statistics: [7] + [UInt8](repeating: 0, count: 55)
         case .shown: [UInt8](repeating: 0, count: 8) + [3, 4]
-        case .replyDropped, .abort, .refused, .abandoned, .portEnded, .watch, .ring, .ringAnswer, .pathChange, .wakeUp: []
+        case .replyDropped, .abort, .refused, .abandoned, .portEnded, .watch, .ring, .ringAnswer, .pathChange, .wakeUp:
+            []
         }
     }
 }

@@ -32,7 +32,7 @@ struct FaultyServerTests {
                     let result = try desk.serve("\(round)", plan.rules)
                     if case .fail(EINTR) = plan.fault { #expect(result.answer == "reply \(round)", "\(plan)") }
                     expectNoConnections(to: port, "\(plan)")
-                    SpareDescriptor.shared.reserve()
+                    ReservedDescriptor.shared.reserve()
                     expectSoon("\(plan)") { openDescriptors() == descriptors }
                 }
             }

@@ -15,7 +15,7 @@ struct KilledServerTests {
         "a server killed among requests: the acknowledged ones were handled once, the others end, the name is free, 100 times",
         .seeded, arguments: ["never", "always"])
     func killedAnywhere(rings: String) async throws {
-        let use = try #require(RingUse(rawValue: rings))
+        let use = try #require(RingPolicy(rawValue: rings))
         try await withPlace(leaving: .anything) { place in
             var generator = Seed.generator()
             for round in 0..<100 {
@@ -42,7 +42,7 @@ struct KilledServerTests {
 
     /// Two threads send requests until the server is killed.
     private static func attempts(
-        killing ledger: Ledger, at place: Place, after replies: Int, _ turns: Int, _ use: RingUse
+        killing ledger: Ledger, at place: Place, after replies: Int, _ turns: Int, _ use: RingPolicy
     ) throws -> [Attempt] {
         try withLedgerServer(ledger, at: place, endsAs: .signalled(SIGKILL)) { server in
             let port = try RemoteMessagePort(name: "name", nameServer: place.names)

@@ -23,7 +23,7 @@ import Testing
                 let watcher = runOnThread {
                     start.open()
                     while true {
-                        guard let address = port.localPort.state.withLock({ $0.extras.address }) else { continue }
+                        guard let address = port.localPort.state.withLock({ $0.coldState.address }) else { continue }
                         return try RightsTable.shared.right(to: address)
                     }
                 }

@@ -162,7 +162,7 @@ final class Kept: Sendable {
                     try right.send(MachMessage(id: id < 10 ? id : -1, replyTo: port))
                     #expect(try port.next().id == (id < 10 ? id * 2 : MachMessage.sendOnceNotification))
                 }
-                #expect(port.localPort.state.withLock { $0.extras.endings.isEmpty })
+                #expect(port.localPort.state.withLock { $0.coldState.endings.isEmpty })
                 port.invalidate()
                 try far.settle()
                 #expect(try far.lines() == [])

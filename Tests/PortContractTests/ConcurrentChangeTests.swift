@@ -42,9 +42,9 @@ import Testing
                 // It stops where it is about to watch the sockets, for which it will have no descriptor.
                 first.value.withLock { $0 = runOnThread { Self.failToWait(port) } }
                 while !port.localPort.hasWaitingTask { yieldThread() }
-                port.localPort.state.withLock { $0.extras.waitingTasks.append(WaitingTask()) }
+                port.localPort.state.withLock { $0.coldState.waitingTasks.append(TaskWaiter()) }
                 try port.makeSendRight().send(MachMessage(id: 1))
-                #expect(port.localPort.state.withLock { $0.extras.waitingTasks.count } == 1)
+                #expect(port.localPort.state.withLock { $0.coldState.waitingTasks.count } == 1)
             }
             #expect(try first.value.withLock { $0 }?.join()?.code == .descriptorLimit)
             #expect(!port.localPort.hasWaitingTask)
@@ -76,12 +76,14 @@ import Testing
                     }
                 }
                 begun.wait()
-                for _ in 0..<5000 where port.localPort.state.withLock({ $0.extras.taskWatch == nil }) { yieldThread() }
-                return port.localPort.state.withLock { $0.extras.taskWatch }
+                for _ in 0..<5000 where port.localPort.state.withLock({ $0.coldState.taskWatch == nil }) {
+                    yieldThread()
+                }
+                return port.localPort.state.withLock { $0.coldState.taskWatch }
             }
             #expect(early == nil)
             let made = try first.value.withLock { $0 }?.join()
-            #expect(made != nil && port.localPort.state.withLock { $0.extras.taskWatch } === made)
+            #expect(made != nil && port.localPort.state.withLock { $0.coldState.taskWatch } === made)
             port.invalidate()
         }
     }

@@ -229,7 +229,7 @@ import Testing
     func descriptorsLost(over name: String) async throws {
         await #expect(processExitsWith: .success) { [name = name as String] in
             await Pools.start()
-            SpareDescriptor.shared.reserve()
+            ReservedDescriptor.shared.reserve()
             try await onBench(over: #require(TestTransport(rawValue: name))) { bench in
                 let port = try bench.port()
                 let right = try bench.right(to: port)
@@ -260,7 +260,7 @@ extension FaultTests {
     func spareLost() async throws {
         await #expect(processExitsWith: .success) {
             await Pools.start()
-            SpareDescriptor.shared.reserve()
+            ReservedDescriptor.shared.reserve()
             try await onBench(over: .socket) { bench in
                 let port = try bench.port()
                 let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
@@ -270,12 +270,12 @@ extension FaultTests {
                 loop.perform(in: [.default]) { mayGoOn.wait() }
                 try withAllDescriptorsTaken {
                     let thief = Mutex<SharedDescriptor?>(nil)
-                    _ = SpareDescriptor.shared.lend {
+                    _ = ReservedDescriptor.shared.lend {
                         let taken = try? runOnThread { SharedDescriptor(try sysPacketSocket()) }.join()
                         thief.withLock { $0 = taken }
                         return false
                     }
-                    #expect(SpareDescriptor.shared.isMissing)
+                    #expect(ReservedDescriptor.shared.isMissing)
                     port.localPort.receiveFromSockets()
                     let sockets = try #require(port.localPort.sockets)
                     #expect(sockets.epoll.wait(until: .distantPast).isEmpty)

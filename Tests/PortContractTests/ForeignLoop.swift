@@ -81,7 +81,7 @@ extension Trait where Self == Census {
         .census(
             settles: true,
             warmingUp: {
-                SpareDescriptor.shared.reserve()
+                ReservedDescriptor.shared.reserve()
                 _ = CFRunLoopGetMain()
             })
     }

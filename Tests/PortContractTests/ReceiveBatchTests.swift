@@ -203,11 +203,11 @@ import Testing
             let (port, client) = try pair(on: bench)
             port.localPort.receiveFromSockets()
             port.localPort.state.withLock { state in
-                for _ in 0..<3 { state.extras.waitingTasks.append(WaitingTask()) }
+                for _ in 0..<3 { state.coldState.waitingTasks.append(TaskWaiter()) }
             }
             try client.send(1...2)
             port.localPort.receiveFromSockets()
-            #expect(port.localPort.state.withLock { $0.extras.waitingTasks.count } == 1)
+            #expect(port.localPort.state.withLock { $0.coldState.waitingTasks.count } == 1)
         }
     }
 

@@ -17,7 +17,7 @@ import Testing
     func crowd() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let crowd = try (0..<PeerAccounts.ringLimit).map { _ in try RingClient(Self.crowd, at: port) }
+            let crowd = try (0..<PeerUsage.ringLimit).map { _ in try RingClient(Self.crowd, at: port) }
             let late = try RingClient(Self.other, at: port)
             for client in crowd { try client.send(1, times: 700) }
             port.localPort.receiveFromSockets()
@@ -28,7 +28,7 @@ import Testing
             #expect(count <= 2 * port.queueLimit)
             // Nothing of the others is lost.
             while try port.tryReceive() != nil { count += 1 }
-            #expect(count == PeerAccounts.ringLimit * 700)
+            #expect(count == PeerUsage.ringLimit * 700)
             withExtendedLifetime((crowd, late)) {}
         }
     }
@@ -37,12 +37,12 @@ import Testing
     func flood() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 4, policy: .dropOldest)
-            let flood = try (0..<PeerAccounts.ringLimit).map { _ in try RingClient(Self.crowd, at: port) }
+            let flood = try (0..<PeerUsage.ringLimit).map { _ in try RingClient(Self.crowd, at: port) }
             for client in flood { try client.send(1, times: 1_000) }
             var kept = try [port.next().id]
             #expect(port.droppedMessageCount <= 4_096)
             while let message = try port.tryReceive() { kept.append(message.id) }
-            #expect(port.droppedMessageCount + kept.count == PeerAccounts.ringLimit * 1_000)
+            #expect(port.droppedMessageCount + kept.count == PeerUsage.ringLimit * 1_000)
             withExtendedLifetime(flood) {}
         }
     }

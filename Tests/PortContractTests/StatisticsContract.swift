@@ -84,7 +84,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             let listener = try RawListener(bench.directory.path + "/older")
             let address = listener.address
-            let asking = runOnThread(name: "asking") { try StatisticsInquiry.ask([address], until: Watchdog.deadline) }
+            let asking = runOnThread(name: "asking") { try StatisticsQuery.ask([address], until: Watchdog.deadline) }
             let asked = try listener.accept()
             #expect(try asked.next()?.kind == .statistics)
             try asked.send(PacketHeader(kind: .refused, messageID: 18))
@@ -105,12 +105,12 @@ import Testing
     @Test("all are asked, however many do not answer; those that live are busy, those that answer have statistics")
     func many() async throws {
         try await onBench(over: .socket) { bench in
-            let count = 2 * StatisticsInquiry.simultaneous + 3
+            let count = 2 * StatisticsQuery.simultaneous + 3
             let listeners = try (0..<count).map { try RawListener(bench.directory.path + "/stuck\($0)") }
             let port = try bench.port()
             let gone = PortAddress(path: bench.directory.path + "/gone")
             let addresses = listeners.map(\.address) + [gone, try port.localPort.address(in: bench.directory)]
-            let answers = try StatisticsInquiry.ask(addresses, until: .after(.milliseconds(10)))
+            let answers = try StatisticsQuery.ask(addresses, until: .after(.milliseconds(10)))
             #expect(answers.prefix(count) == Array(repeating: .busy, count: count)[...])
             #expect(answers.suffix(2) == [.silent, .answered(port.statistics)])
             for listener in listeners { #expect(try listener.accept().next()?.kind == .statistics) }
@@ -120,10 +120,10 @@ import Testing
     @Test("an owner that answers late gets its share of the time when others wait for its slot")
     func late() async throws {
         try await onBench(over: .socket) { bench in
-            let count = StatisticsInquiry.simultaneous + 1
+            let count = StatisticsQuery.simultaneous + 1
             let listeners = try (0..<count).map { try RawListener(bench.directory.path + "/late\($0)") }
             let addresses = listeners.map(\.address)
-            let asking = runOnThread(name: "asking") { try StatisticsInquiry.ask(addresses, until: Watchdog.deadline) }
+            let asking = runOnThread(name: "asking") { try StatisticsQuery.ask(addresses, until: Watchdog.deadline) }
             // The last is asked when one of the others has freed its slot: this one ends its connection.
             let first = try listeners[0].accept()
             #expect(try first.next()?.kind == .statistics)

@@ -212,5 +212,5 @@ extension Trait where Self == Census {
 
 extension Trait where Self == ConditionTrait {
     /// For suites that are about rings alone. The others use the socket where the environment wants no rings.
-    static var rings: Self { .enabled(if: RingUse.standard != .never, "PORT_RING says never") }
+    static var rings: Self { .enabled(if: RingPolicy.standard != .never, "PORT_RING says never") }
 }

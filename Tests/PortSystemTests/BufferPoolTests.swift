@@ -107,23 +107,23 @@ import Testing
 
     @Test("full magazines go to threads with an empty one, newest first, up to a limit: then no list more is pooled")
     func depot() {
-        let depot = SpareDepot()
-        var clip = SpareClip()
-        for index in 0...SpareDepot.mostClips {
-            for _ in 0..<SpareClip.size { clip.push(filled(UInt8(index))) }
-            depot.empty(&clip)
-            #expect(clip.isEmpty == (index < SpareDepot.mostClips))
+        let depot = Depot()
+        var magazine = Magazine()
+        for index in 0...Depot.mostMagazines {
+            for _ in 0..<Magazine.size { magazine.push(filled(UInt8(index))) }
+            depot.empty(&magazine)
+            #expect(magazine.isEmpty == (index < Depot.mostMagazines))
         }
-        clip.push(filled(1))
-        for _ in 0..<SpareDepot.mostClips {
-            for _ in 0..<SpareClip.size { #expect(clip.take() != nil) }
-            #expect(clip.take() == nil)
-            depot.refill(&clip)
-            #expect(clip.isFull)
+        magazine.push(filled(1))
+        for _ in 0..<Depot.mostMagazines {
+            for _ in 0..<Magazine.size { #expect(magazine.take() != nil) }
+            #expect(magazine.take() == nil)
+            depot.refill(&magazine)
+            #expect(magazine.isFull)
         }
-        for _ in 0..<SpareClip.size { _ = clip.take() }
-        depot.refill(&clip)
-        #expect(clip.isEmpty)
+        for _ in 0..<Magazine.size { _ = magazine.take() }
+        depot.refill(&magazine)
+        #expect(magazine.isEmpty)
     }
 
     @Test("threads that return and get lists at the same time never have the same list: 20,000 lists")

@@ -77,7 +77,7 @@ import Testing
             event(5, .calloutBegin(callout)), event(5, .calloutEnd(callout)), event(6, .calloutBegin(callout)),
             event(6, .calloutEnd(callout)),
         ]
-        let cut = TraceRing.Cut(position: 11, time: MonotonicInstant(nanoseconds: 5))
+        let cut = TraceRing.RecordingStop(position: 11, time: MonotonicInstant(nanoseconds: 5))
         let balanced = TraceBalance.balanced(events, from: 10, cuts: [cut], endingAt: .distantFuture)
         #expect(
             balanced.map(\.kind) == [

@@ -52,9 +52,9 @@ package func openDescriptors() -> Set<String> {
     while true {
         // A separate thread closes descriptors that came in messages.
         let isClosing = !AsyncCloser.isIdle
-        let spare = SpareDescriptor.shared.rawValue
+        let spare = ReservedDescriptor.shared.rawValue
         let descriptors = listedDescriptors(without: spare)
-        let isSettled = !isClosing && spare == SpareDescriptor.shared.rawValue
+        let isSettled = !isClosing && spare == ReservedDescriptor.shared.rawValue
         if isSettled, !descriptors.contains(where: isStatusOfThread) { return descriptors }
         if .now >= deadline {
             Watchdog.expired(isClosing ? "descriptors are being closed" : "the list of descriptors changes")
@@ -75,7 +75,7 @@ private func listedDescriptors(without spare: CInt?) -> Set<String> {
     let uncounted = [String(dirfd(stream)), spare.map { String($0) }]
     let names = names(in: stream).filter { !uncounted.contains($0) }
     defer { closedir(stream) }
-    let missing = SpareDescriptor.shared.isMissing ? ["no spare descriptor, though there was one"] : []
+    let missing = ReservedDescriptor.shared.isMissing ? ["no spare descriptor, though there was one"] : []
     return Set(
         names.compactMap { name in
             var target = [CChar](repeating: 0, count: 1024)

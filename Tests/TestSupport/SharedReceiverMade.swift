@@ -10,7 +10,7 @@ import Testing
 /// Makes what a process retains once it has had sockets: a spare descriptor, and the threads that close descriptors and
 /// receive for tasks. For the warm-up of a census.
 @Sendable package func makeSharedReceiver() throws {
-    SpareDescriptor.shared.reserve()
+    ReservedDescriptor.shared.reserve()
     AsyncCloser.start()
     try receiverMade.get()
 }

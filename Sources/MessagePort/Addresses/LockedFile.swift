@@ -23,7 +23,7 @@ package struct LockedFile: ~Copyable, Sendable {
     private let kind: FileLock
 
     /// The outcome of an attempt to lock.
-    package enum Attempt: ~Copyable, Sendable {
+    package enum LockOutcome: ~Copyable, Sendable {
         /// This process holds the lock.
         case locked(LockedFile)
         /// Another open file holds it; these are the file's contents now. They may be a part of what its owner writes.
@@ -63,7 +63,7 @@ package struct LockedFile: ~Copyable, Sendable {
     ///   `descriptorLimit`; `systemCallFailed` for the rest.
     package static func acquire(
         _ name: String, in directory: TrustedDirectory, within patience: Duration = FileLock.limit
-    ) throws(PortError) -> Attempt {
+    ) throws(PortError) -> LockOutcome {
         try acquire(name, in: directory, within: patience) { (_) throws(PortError) in }
     }
 
@@ -78,7 +78,7 @@ package struct LockedFile: ~Copyable, Sendable {
     /// - Throws: as ``acquire(_:in:within:)``; what `prepare` throws.
     package static func acquire(
         _ name: String, in directory: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
-    ) throws(PortError) -> Attempt {
+    ) throws(PortError) -> LockOutcome {
         try acquire(name, in: directory, within: FileLock.limit) { (file) throws(PortError) in
             guard try !isLocked(file, name, in: directory) else { return }
             do throws(PortError) {
@@ -93,7 +93,7 @@ package struct LockedFile: ~Copyable, Sendable {
     private static func acquire(
         _ name: String, in directory: TrustedDirectory, within patience: Duration,
         opened: (borrowing FileDescriptor) throws(PortError) -> Void
-    ) throws(PortError) -> Attempt {
+    ) throws(PortError) -> LockOutcome {
         let kind = try directory.fileLock(decides: true)
         var contents: [UInt8] = []
         for _ in 0..<roundLimit {

@@ -23,7 +23,7 @@ enum PollDepth: Comparable, Sendable {
 }
 
 /// The result of a read of the channel.
-enum Received: Sendable {
+enum ReceiveResult: Sendable {
     /// A packet. Its descriptors are nil when they were lost.
     case packet(PacketHeader, [UInt8], [SharedDescriptor]?)
     /// The next piece of a partial message, whose bytes were read in place.
@@ -60,7 +60,7 @@ struct IncomingChannel: ~Copyable, Sendable {
     /// Reads the next packet.
     mutating func next(
         from socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver
-    ) -> Received {
+    ) -> ReceiveResult {
         path.hasRing
             ? nextOfBoth(socket, depth: depth, for: observer) : nextOfSocket(socket, for: observer)
     }
@@ -69,7 +69,7 @@ struct IncomingChannel: ~Copyable, Sendable {
     /// the step limit.
     private mutating func nextOfBoth(
         _ socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver
-    ) -> Received {
+    ) -> ReceiveResult {
         for _ in 0..<Tuning.stepLimit {
             if path.isOnRing {
                 let (outcome, landed) = nextRecord()
@@ -116,7 +116,7 @@ struct IncomingChannel: ~Copyable, Sendable {
     /// The ring is empty, or the path is the socket: removes the wake-up from the socket, unless data has come since.
     ///
     /// - Returns: the result of the read; nil to read the ring again.
-    private mutating func removeWakeUp(_ socket: SharedDescriptor, _ depth: PollDepth) -> Received? {
+    private mutating func removeWakeUp(_ socket: SharedDescriptor, _ depth: PollDepth) -> ReceiveResult? {
         // A loop that polls needs no wake-up for what comes.
         if path.isOnRing, !path.isPolled {
             if path.mustReadOn() { return nil }  // the wake-up is still there
@@ -146,7 +146,7 @@ struct IncomingChannel: ~Copyable, Sendable {
     /// - Returns: the result of the read; nil to read the ring again.
     private mutating func nextBesideRing(
         _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
-    ) -> Received? {
+    ) -> ReceiveResult? {
         if path.promisedCount > 0 { return nextOfSocket(socket, for: observer) }
         let peeked: PeekOutcome
         do throws(SystemError) {
@@ -187,7 +187,7 @@ struct IncomingChannel: ~Copyable, Sendable {
     /// Reads a packet from the socket.
     private mutating func nextOfSocket(
         _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
-    ) -> Received {
+    ) -> ReceiveResult {
         do throws(SystemError) {
             if assembly.hasRoomForPiece { return try nextPieceOfSocket(socket, for: observer) }
             let (outcome, head, payload) = try sysReceiveHeadedPacket(
@@ -201,7 +201,7 @@ struct IncomingChannel: ~Copyable, Sendable {
     /// Reads a packet from the socket that is likely to be the next piece of a large message.
     private mutating func nextPieceOfSocket(
         _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
-    ) throws(SystemError) -> Received {
+    ) throws(SystemError) -> ReceiveResult {
         var outcome = ReceiveOutcome.wouldBlock
         var head: PacketWords?
         let count = try assembly.land { (room) throws(SystemError) in
@@ -218,7 +218,9 @@ struct IncomingChannel: ~Copyable, Sendable {
 
     /// The result of a receive; `packet` makes it from the descriptors. They are nil when they were lost, or when this
     /// process has none to spare for them.
-    private static func received(_ outcome: ReceiveOutcome, _ packet: ([SharedDescriptor]?) -> Received) -> Received {
+    private static func received(_ outcome: ReceiveOutcome, _ packet: ([SharedDescriptor]?) -> ReceiveResult)
+        -> ReceiveResult
+    {
         switch outcome {
         case .packet(_, let descriptors):
             packet(descriptors.isEmpty || DescriptorShares().admits(descriptors) ? descriptors : nil)
@@ -233,7 +235,7 @@ struct IncomingChannel: ~Copyable, Sendable {
     /// Classifies a packet from the socket.
     private mutating func sort(
         _ head: PacketWords?, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?
-    ) -> Received {
+    ) -> ReceiveResult {
         guard let head, let header = PacketHeader(head) else { return .malformed }
         switch header.kind {
         case .ring, .ringAnswer: return .rings(header, payload, descriptors)

@@ -86,7 +86,7 @@ struct OutgoingPath: Sendable {
     /// number, so it need not peek at a packet before it reads it.
     static let sleepyCount = 128
 
-    var use: RingUse
+    var use: RingPolicy
     private var phase = Phase.none
     private var writer: RingProducer?
     /// Wakes a parked reader; nil when it is woken over the socket.
@@ -102,7 +102,7 @@ struct OutgoingPath: Sendable {
     private var countStart = MonotonicInstant.distantPast
     private var lastLivenessCheck = MonotonicInstant.distantPast
 
-    init(use: RingUse) {
+    init(use: RingPolicy) {
         self.use = use
     }
 
@@ -317,7 +317,7 @@ final class RingEnd: Sendable {
 }
 
 /// When the right's end of a connection offers rings.
-enum RingUse: String, Sendable {
+enum RingPolicy: String, Sendable {
     /// With the first message.
     case always
     /// Once there was enough traffic.
@@ -325,5 +325,5 @@ enum RingUse: String, Sendable {
     case never
 
     /// The environment's choice at the first connection (`PORT_RING`); without one, once they are earned.
-    static let standard = sysEnvironment("PORT_RING").flatMap(RingUse.init) ?? .earned
+    static let standard = sysEnvironment("PORT_RING").flatMap(RingPolicy.init) ?? .earned
 }

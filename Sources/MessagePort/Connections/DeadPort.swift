@@ -31,7 +31,7 @@ package final class DeadPort: PortEndpoint {
     }
 
     package func address() -> PortAddress { path }
-    package func watchDeath(_ watcher: DeathWatcher) -> Withdrawal {
+    package func watchDeath(_ watcher: DeathWatcher) -> Cancellation {
         watcher.notify()
         return {}
     }

@@ -18,7 +18,7 @@ package enum DescriptorWait {
         async throws(PortError)
     {
         let loop = try IOThread.loop()
-        let task = WaitingTask()
+        let task = TaskWaiter()
         let watch = OneShotWatch(descriptor) { task.wake() }
         defer { watch.end() }
         try loop.addOrThrow(watch.source, to: .default)

@@ -11,7 +11,7 @@ protocol MessageSink: AnyObject, Sendable {
     var isDead: Bool { get }
     var sockets: PortSockets? { get }
     func openSockets() throws(PortError) -> PortSockets
-    var peerRules: PeerRules { get }
+    var peerRules: PeerConfiguration { get }
     var statistics: PortStatistics { get }
 
     // MARK: Receivers

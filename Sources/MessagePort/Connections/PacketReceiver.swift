@@ -61,7 +61,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Locked while receiving, so that messages keep their order.
     let state = Mutex(ReceiveState())
     /// How many descriptors that came over the connection wait to be closed.
-    let closingCount = ClosingCount()
+    let closingCount = PendingCloseCount()
     /// Whether nothing new is read, because the peer's process is over its limits. At the port's end changed under the
     /// lock of the port's sockets.
     let isHeldBack = Atomic<Bool>(false)

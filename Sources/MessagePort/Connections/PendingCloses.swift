@@ -9,7 +9,7 @@ import Synchronization
 
 /// How many descriptors that came over a connection wait to be closed. At the right's end it retains the connection
 /// that is not read until then, so that it needs no weak reference to it.
-final class ClosingCount: Sendable {
+final class PendingCloseCount: Sendable {
     private let count = Atomic<Int>(0)
     private let limit = DescriptorShares().queued  // immutable
     private let waiting = Mutex<SocketConnection?>(nil)
@@ -38,7 +38,7 @@ final class ClosingCount: Sendable {
 
 /// Observes the closing of a packet's descriptors.
 final class PendingCloses: CloseObserver {
-    private let count: ClosingCount  // immutable
+    private let count: PendingCloseCount  // immutable
     private let owner: PeerID  // immutable
     private let ledger: PeerQuotas?  // immutable
 

@@ -56,8 +56,8 @@ extension PortSockets {
                 pauseListener()
                 return false
             }
-            let isRefused = SpareDescriptor.shared.lend { refuseOne() }
-            guard SpareDescriptor.shared.isMissing else { return isRefused }
+            let isRefused = ReservedDescriptor.shared.lend { refuseOne() }
+            guard ReservedDescriptor.shared.isMissing else { return isRefused }
             // The next accepted connection would take the number that becomes free when the refused one is closed.
             pauseListener()
             return false
@@ -81,7 +81,7 @@ extension PortSockets {
     }
 
     private func resumeListener() {
-        SpareDescriptor.shared.restore()
+        ReservedDescriptor.shared.restore()
         state.withLock { state in
             state.isListenerPaused = false
             guard let listener = state.listener?.descriptor.raw else { return }
@@ -125,8 +125,8 @@ extension PortSockets {
 
 /// A descriptor reserved for the moment when no other is left: lent, it lets a connection be refused cleanly. While it
 /// is lent another thread may take its number; then it is made again as soon as there is a descriptor for it.
-package final class SpareDescriptor: Sendable {
-    package static let shared = SpareDescriptor()
+package final class ReservedDescriptor: Sendable {
+    package static let shared = ReservedDescriptor()
 
     private let spare = Mutex<EpollSet?>(nil)
     /// Whether it was lost and not made again yet.

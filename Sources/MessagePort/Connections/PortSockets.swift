@@ -58,7 +58,7 @@ package final class PortSockets: QuotaObserver {
     ///
     /// - Returns: its address; the same each time.
     func listen(in directory: PortDirectory) throws(PortError) -> PortAddress {
-        SpareDescriptor.shared.reserve()
+        ReservedDescriptor.shared.reserve()
         return try listen(on: directory.endpoints().makeListener(backlog: Self.backlog)).address
     }
 
@@ -180,7 +180,7 @@ package final class PortSockets: QuotaObserver {
         -> Int
     {
         if let generation, receiveFromSoleActive(into: sink, generation, &budget) { return 1 }
-        SpareDescriptor.shared.restore()
+        ReservedDescriptor.shared.restore()
         if lacksConnection.load(ordering: .relaxed) { restoreSilenced() }
         var count = 0
         for _ in 0..<Self.roundLimit {

@@ -101,7 +101,7 @@ package final class RemotePort: PortEndpoint {
     }
 
     @discardableResult
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Cancellation {
         guard let connection = try reachedUnlessDead() else {
             watcher.notify()
             return {}

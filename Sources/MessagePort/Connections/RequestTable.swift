@@ -11,14 +11,14 @@
 
 struct RequestTable: Sendable {
     /// A request of this end.
-    private struct Awaited {
+    private struct OutgoingRequest {
         let target: ReplyTarget
         /// While the message is being sent, its sender owns the reply right: the connection's end does not touch it.
         var isSending = true
     }
 
     /// A request of the peer's that is neither answered nor dropped.
-    private struct Unanswered {
+    private struct IncomingRequest {
         var isAbandoned = false
         /// What to call when the request is abandoned.
         var watches: [@Sendable () -> Void] = []
@@ -26,8 +26,8 @@ struct RequestTable: Sendable {
 
     /// The token of the newest request of this end; zero before the first.
     private(set) var lastToken: UInt64 = 0
-    private var awaited: [UInt64: Awaited] = [:]
-    private var unanswered: [UInt64: Unanswered] = [:]
+    private var awaited: [UInt64: OutgoingRequest] = [:]
+    private var unanswered: [UInt64: IncomingRequest] = [:]
 
     /// Whether this end awaits a reply.
     var awaitsReply: Bool { !awaited.isEmpty }
@@ -44,7 +44,7 @@ struct RequestTable: Sendable {
     /// - Returns: its token.
     mutating func begin(_ target: ReplyTarget) -> UInt64 {
         lastToken += 1
-        awaited[lastToken] = Awaited(target: target)
+        awaited[lastToken] = OutgoingRequest(target: target)
         return lastToken
     }
 
@@ -64,7 +64,7 @@ struct RequestTable: Sendable {
     }
 
     /// The peer has sent a request.
-    mutating func addUnanswered(_ token: UInt64) { unanswered[token] = Unanswered() }
+    mutating func addUnanswered(_ token: UInt64) { unanswered[token] = IncomingRequest() }
 
     /// A request of the peer's was answered or dropped.
     ///
@@ -78,7 +78,7 @@ struct RequestTable: Sendable {
     /// - Returns: what to call.
     mutating func abandon(_ token: UInt64) -> [@Sendable () -> Void] {
         guard let watches = unanswered[token]?.watches else { return [] }
-        unanswered[token] = Unanswered(isAbandoned: true)
+        unanswered[token] = IncomingRequest(isAbandoned: true)
         return watches
     }
 
@@ -87,7 +87,7 @@ struct RequestTable: Sendable {
     /// - Returns: what to call.
     mutating func abandonAll() -> [@Sendable () -> Void] {
         let watches = unanswered.values.flatMap(\.watches)
-        for token in unanswered.keys { unanswered[token] = Unanswered(isAbandoned: true) }
+        for token in unanswered.keys { unanswered[token] = IncomingRequest(isAbandoned: true) }
         return watches
     }
 

@@ -43,7 +43,7 @@ enum RingNegotiation {
         else { return connection.refuse(.malformedPacket) }
         path.wasOffered = true
         var answer = OutgoingPacket(header: PacketHeader(kind: .ringAnswer))
-        if header.totalLength == UInt64(SharedRing.memorySize), RingUse.standard != .never,
+        if header.totalLength == UInt64(SharedRing.memorySize), RingPolicy.standard != .never,
             let memory = descriptors.flatMap(mapMemory), let sockets = connection.port?.object?.sockets,
             let (end, own) = sockets.withRings(for: connection, { try? RingEnd.make() })
         {

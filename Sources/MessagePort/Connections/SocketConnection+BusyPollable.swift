@@ -39,7 +39,7 @@ extension SocketConnection: BusyPollable {
 
     package var wakeChannel: WakeChannelWatch? { receiver.ringEnd.object?.wakeChannel }
 
-    package func park(_ period: UInt64) -> ParkAnswer {
+    package func park(_ period: UInt64) -> ParkDecision {
         if isInherited { return .ended }
         defer { receiver.dropUnreadIfPortEnded(from: self) }
         return receiver.state.withLock { state in

@@ -16,7 +16,7 @@ import Synchronization
 
 package final class SocketConnection: Sendable {
     /// Which part of the connection is still in use.
-    enum Life: Sendable {
+    enum Lifecycle: Sendable {
         /// Messages and replies.
         case open
         /// The right or the port at this end is gone: the connection ends when nothing needs it.
@@ -62,7 +62,7 @@ package final class SocketConnection: Sendable {
     }
 
     struct State {
-        var life = Life.open
+        var life = Lifecycle.open
         var requests = RequestTable()
         var deathWatchers: [DeathWatcher] = []
         /// Receives while a loop runs, for requests and death watchers; made when first needed.
@@ -70,7 +70,7 @@ package final class SocketConnection: Sendable {
         /// The connection itself: retains it while only death watchers need it.
         var own: SocketConnection?
         /// What the peer uses this end for.
-        var use = Use.nothing
+        var use = PeerRole.nothing
         /// Other ports that receive from the connection because they await replies over it.
         var listeners: [WeakReference<PortSockets>] = []
 
@@ -90,7 +90,7 @@ package final class SocketConnection: Sendable {
     }
 
     /// What a peer does over the connection: one that only observes does not count as a sender of the port.
-    enum Use: Sendable {
+    enum PeerRole: Sendable {
         case nothing
         case observing
         case messages
@@ -161,7 +161,7 @@ package final class SocketConnection: Sendable {
     var hasRings: Bool { receiver.ring.object != nil }
 
     /// Sets when rings are offered from now on.
-    func useRings(_ use: RingUse) { sender.channel.path.withLock { $0.use = use } }
+    func useRings(_ use: RingPolicy) { sender.channel.path.withLock { $0.use = use } }
 
     /// Whether rings were offered and neither accepted nor refused.
     var awaitsRingAnswer: Bool { sender.channel.path.withLock { $0.isOffered } }
@@ -198,8 +198,8 @@ package final class SocketConnection: Sendable {
     /// Ends the connection: requests that await a reply fail with `reason`, the peer sees the end at once.
     func close(_ reason: PortError) {
         if isInherited { return }
-        typealias Remains = (State, unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void])
-        let remains = state.withLock { state -> Remains? in
+        typealias Cleanup = (State, unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void])
+        let cleanup = state.withLock { state -> Cleanup? in
             if case .closed = state.life { return nil }
             let old = state
             state.life = .closed(reason)
@@ -210,7 +210,7 @@ package final class SocketConnection: Sendable {
             let (unanswered, abandoned) = state.requests.endAllSent()
             return (old, unanswered, abandoned)
         }
-        guard let (old, unanswered, abandoned) = remains else { return }
+        guard let (old, unanswered, abandoned) = cleanup else { return }
         receiver.ring.object?.close()
         receiver.ringEnd.object?.wakeChannel.end()
         sysShutDown(descriptor.rawValue)  // also wakes a parked loop

@@ -7,7 +7,7 @@ import Synchronization
 /// Counts the connections of this process that retain replies for which there was no room, and wakes the waiters when
 /// there are none.
 final class UnflushedReplies: Sendable {
-    private struct Waiting: Sendable {
+    private struct State: Sendable {
         var lastNumber = 0
         var waiters: [Int: Waiter] = [:]
     }
@@ -16,7 +16,7 @@ final class UnflushedReplies: Sendable {
     /// waiters afterwards. All operations are sequentially consistent, so one of the two sees the other. A connection
     /// that enters meanwhile takes over the wake-up.
     private let count = Atomic<Int>(0)
-    private let waiting = Mutex(Waiting())
+    private let waiting = Mutex(State())
     private let forkCount = sysForkCount()  // immutable
 
     private static let known = Mutex(UnflushedReplies())

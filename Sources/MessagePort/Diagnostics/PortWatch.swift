@@ -14,7 +14,7 @@ package struct PortWatch: ~Copyable {
         case ended
     }
 
-    private let question: PortQuestion
+    private let question: PortQuery
     private var lastNumber: UInt64?
 
     /// Asks to watch the messages of a port.
@@ -31,11 +31,11 @@ package struct PortWatch: ~Copyable {
 
     private static func begin(
         _ address: PortAddress, _ byteLimit: Int, until deadline: MonotonicInstant
-    ) throws(PortError) -> PortQuestion {
+    ) throws(PortError) -> PortQuery {
         let header = PacketHeader(kind: .watch, totalLength: UInt64(max(0, byteLimit)))
-        let question: PortQuestion
+        let question: PortQuery
         let outcome = try ProcessEndpoints.connect(toPath: address.path, until: deadline)
-        switch try PortQuestion.ask(header, over: outcome) {
+        switch try PortQuery.ask(header, over: outcome) {
         case .asked(let asked): question = asked
         case .busy: throw PortError(.replyTimedOut)
         case .dead: throw PortError(.deadName)
@@ -65,7 +65,7 @@ package struct PortWatch: ~Copyable {
 
     /// - Returns: nil at the deadline.
     private static func event(
-        of question: PortQuestion, until deadline: MonotonicInstant
+        of question: PortQuery, until deadline: MonotonicInstant
     ) throws(PortError) -> PacketAssembly.Event? {
         do throws(SystemError) {
             if try sysPoll(question.rawValue, .readable, until: deadline).isEmpty { return nil }
@@ -79,7 +79,7 @@ package struct PortWatch: ~Copyable {
 extension MachPort {
     /// Whether other processes of the same user may watch this port's messages; initially they may not.
     public var allowsWatching: Bool {
-        localPort.isInherited ? false : localPort.state.withLock { $0.extras.allowsWatching }
+        localPort.isInherited ? false : localPort.state.withLock { $0.coldState.allowsWatching }
     }
 
     /// Sets whether other processes of the same user may watch this port's messages, for example with `portctl watch`.
@@ -92,11 +92,11 @@ extension MachPort {
     public func setAllowsWatching(_ allows: Bool) {
         if localPort.isInherited { return }
         let ended = localPort.state.withLock { state -> [PortWatcher] in
-            if state.extras.allowsWatching == allows { return [] }
-            state.extras.allowsWatching = allows
+            if state.coldState.allowsWatching == allows { return [] }
+            state.coldState.allowsWatching = allows
             if allows { return [] }
-            defer { state.extras.watchers = [] }
-            return state.extras.watchers
+            defer { state.coldState.watchers = [] }
+            return state.coldState.watchers
         }
         for watcher in ended { watcher.connection.object?.answerWatch(false) }
     }

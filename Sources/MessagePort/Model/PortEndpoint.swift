@@ -45,7 +45,7 @@ package protocol PortEndpoint: AnyObject, Sendable {
     ///
     /// - Returns: ends the watch. It retains neither the port nor the watcher.
     @discardableResult
-    func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal
+    func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Cancellation
 
     /// Delivers the notice once, when a message may be sent or never will be.
     func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError)

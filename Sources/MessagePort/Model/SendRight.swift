@@ -107,7 +107,7 @@ public struct SendRight: Hashable, Sendable {
     ) throws(PortError) -> NoticeRequest {
         let request = NoticeRequest()
         let watcher = DeathWatcher(loop: loop, mode: mode) { if request.begin() { handler() } }
-        request.setWithdrawal(try destination.watchDeath(watcher))
+        request.setCancellation(try destination.watchDeath(watcher))
         return request
     }
 }

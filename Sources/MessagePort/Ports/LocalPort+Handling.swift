@@ -34,13 +34,13 @@ extension LocalPort {
     ///   - batch: set to the messages that the handler may take next without the port's lock.
     /// - Returns: nil when no message waits, or the source may not call the handler.
     func dequeue(inGeneration number: UInt64, on loop: ThreadRunLoop, _ batch: inout MessageBatch?) -> MachMessage? {
-        let handler = HandlersUnderWay.Handler(loop: loop, generation: number)
+        let handler = ActiveHandlers.Handler(loop: loop, generation: number)
         if !readsAhead, let message = dequeueMessage(for: handler, &batch) { return message }
         return dequeueAfterPolling(for: handler, &batch)
     }
 
     /// Dequeues the oldest message after a poll of the sockets.
-    private func dequeueAfterPolling(for handler: HandlersUnderWay.Handler, _ batch: inout MessageBatch?)
+    private func dequeueAfterPolling(for handler: ActiveHandlers.Handler, _ batch: inout MessageBatch?)
         -> MachMessage?
     {
         var budget = receiveBudget
@@ -113,7 +113,7 @@ extension LocalPort {
     func endHandling(_ number: UInt64, on loop: ThreadRunLoop) -> Bool {
         var held: (sources: SourceList, sockets: PortSockets?)?
         let hasMessage = state.withLock { state in
-            state.handlers.remove(HandlersUnderWay.Handler(loop: loop, generation: number))
+            state.handlers.remove(ActiveHandlers.Handler(loop: loop, generation: number))
             state.mailbox.endLease()
             if state.ownership.end(number) { held = (state.sources, state.openedSockets) }
             return state.hasMessage(inGeneration: number)
@@ -130,7 +130,7 @@ extension LocalPort {
 
     /// Keeps a source that must wait for older handlers from watching the sockets until then: they may stay readable.
     func pauseWhileBlocked(_ source: RunLoopSource) {
-        let sockets = state.withLock { $0.ownership.isAwaitingOlderHandlers ? $0.extras.sockets : nil }
+        let sockets = state.withLock { $0.ownership.isAwaitingOlderHandlers ? $0.coldState.sockets : nil }
         guard let sockets else { return }
         try? source.watch(pollable: nil)
         if state.withLock({ !$0.ownership.isAwaitingOlderHandlers }) { source.watchSoon(pollable: sockets.rawValue) }
@@ -171,7 +171,7 @@ struct DequeueAction: Sendable {
     /// The sender whose message got the freed slot.
     var sender: BlockedSender?
     /// The task to wake, because another message waits: perhaps that sender's.
-    var task: WaitingTask?
+    var task: TaskWaiter?
     /// The send-possible notices that are due.
     var notices: [LoopNotification<SendPossibility>] = []
     /// Whether the slot is reserved for a message in the sockets, which must be polled.
@@ -182,10 +182,10 @@ struct DequeueAction: Sendable {
 
 extension LocalPort.State {
     /// The address under which the port can be reached.
-    var liveAddress: PortAddress? { mailbox.isDead ? nil : extras.address }
+    var liveAddress: PortAddress? { mailbox.isDead ? nil : coldState.address }
 
     /// The sockets, if it has some; does not read the other extras.
-    var openedSockets: PortSockets? { hasExtras ? extras.sockets : nil }
+    var openedSockets: PortSockets? { hasColdState ? coldState.sockets : nil }
 
     /// Leases the oldest messages to the only handler under way.
     ///
@@ -193,11 +193,11 @@ extension LocalPort.State {
     /// - Returns: the lease; nil when messages must be dequeued one by one.
     mutating func leaseBatch(pollingAfter dequeueLimit: Int) -> MessageBatch? {
         guard handlers.isOne, !ownership.isAwaitingOlderHandlers else { return nil }
-        if !hasExtras { return mailbox.leaseBatch() }
-        guard let most = extras.dequeuesUntilPoll(pollingAfter: dequeueLimit),
+        if !hasColdState { return mailbox.leaseBatch() }
+        guard let most = coldState.dequeuesUntilPoll(pollingAfter: dequeueLimit),
             let batch = mailbox.leaseBatch(atMost: most)
         else { return nil }
-        extras.dequeuesSincePoll += batch.remaining
+        coldState.dequeuesSincePoll += batch.remaining
         return batch
     }
 
@@ -209,28 +209,28 @@ extension LocalPort.State {
     ///   - action: set to what must be done after the lock is released.
     /// - Returns: nil when no message waits, or the source may not call the handler.
     mutating func dequeue(
-        for handler: HandlersUnderWay.Handler?, pollingAfter dequeueLimit: Int, _ action: inout DequeueAction?
+        for handler: ActiveHandlers.Handler?, pollingAfter dequeueLimit: Int, _ action: inout DequeueAction?
     ) -> MachMessage? {
         if let handler, !ownership.mayBegin(handler.generation) { return nil }
-        let mustPollSockets = hasExtras && extras.mustPollSockets(after: dequeueLimit)
+        let mustPollSockets = hasColdState && coldState.mustPollSockets(after: dequeueLimit)
         var sender: BlockedSender?
         guard let message = mailbox.dequeue(reservingSlot: mustPollSockets, admitting: &sender) else { return nil }
         if let handler {
             ownership.begin()
             handlers.append(handler)
         }
-        if hasExtras || mailbox.mayBeCrowded {
+        if hasColdState || mailbox.mayBeContended {
             action = DequeueAction(
                 sender: sender, task: nextTask(), notices: mailbox.removeDueRoomNotices(),
                 mustPollSockets: mustPollSockets,
-                isWatched: hasExtras && !extras.watchers.isEmpty)
+                isWatched: hasColdState && !coldState.watchers.isEmpty)
         }
         return message
     }
 }
 
 // Asked for each message, of the extras themselves: from outside they would be copied to read one member.
-extension LocalPort.Extras {
+extension LocalPort.ColdState {
     /// How many messages may be dequeued until the sockets must be polled; nil when they must be dequeued one by one.
     fileprivate func dequeuesUntilPoll(pollingAfter dequeueLimit: Int) -> Int? {
         if doorbell != nil || !waitingTasks.isEmpty || !watchers.isEmpty { return nil }
@@ -251,7 +251,7 @@ extension LocalPort.Extras {
     func updateDoorbell(_ mailbox: borrowing MailboxState) { doorbell?.match(mailbox) }
 
     /// The task to wake, because a message waits.
-    mutating func nextTask() -> WaitingTask? { waitingTasks.isEmpty ? nil : waitingTasks.removeFirst() }
+    mutating func nextTask() -> TaskWaiter? { waitingTasks.isEmpty ? nil : waitingTasks.removeFirst() }
 }
 
 // MARK: - Batches
@@ -277,7 +277,7 @@ extension LocalPort {
     func fillReserved(by messages: inout MessageBuffer, byteCount: Int) -> Bool {
         // Set only where there is something to do: a returned value is copied, and that counts references.
         var sources = SourceList()
-        var tasks: [WaitingTask] = []
+        var tasks: [TaskWaiter] = []
         let hasRoom = state.withLock { state in
             let count = messages.count
             guard let wasEmpty = state.mailbox.fillReserved(by: &messages, byteCount: byteCount) else { return false }
@@ -297,7 +297,7 @@ extension LocalPort {
 
 /// A port's handlers under way: mostly none or one, which is stored inline. Not generic, so that no generic code of
 /// another module is called for each message.
-enum HandlersUnderWay: Sendable {
+enum ActiveHandlers: Sendable {
     /// A handler, identified by its loop and the generation of its source.
     @safe struct Handler: Sendable {
         // SAFETY: the handler runs on the loop's thread, which retains the loop, and is removed from here before it

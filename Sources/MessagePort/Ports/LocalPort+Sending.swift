@@ -101,7 +101,7 @@ extension LocalPort {
         let admission = state.withLock { state in
             let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: patience)
             if case .accepted(let wasEmpty) = admission {
-                if wasEmpty || state.hasExtras || readsAhead {
+                if wasEmpty || state.hasColdState || readsAhead {
                     action = EnqueueAction(
                         sources: wasEmpty && !state.isReceivedExclusively ? state.sources : SourceList(),
                         task: state.nextTask(),
@@ -118,7 +118,7 @@ extension LocalPort {
     /// What queueing a message requires; nil where that is nothing, the usual case.
     private struct EnqueueAction {
         var sources: SourceList
-        var task: WaitingTask?
+        var task: TaskWaiter?
         var dropped: [MachMessage]
     }
 
@@ -179,8 +179,8 @@ extension LocalPort {
         if isDead { throw PortError(.invalidPort).at(label) }
         let isDue = state.withLock { state in
             if state.haveSendersEnded { return true }
-            state.extras.senderNotices.removeAll { $0.isOver }
-            state.extras.senderNotices.append(notice)
+            state.coldState.senderNotices.removeAll { $0.isOver }
+            state.coldState.senderNotices.append(notice)
             return false
         }
         if isDue { return notice.notify() }
@@ -190,10 +190,10 @@ extension LocalPort {
     }
 
     /// Applies a change of the tally; delivers the no-senders notices when no sender is left.
-    private func changeSenders(_ body: (inout SenderTally) -> Void) {
+    private func changeSenders(_ body: (inout SenderCount) -> Void) {
         let due = state.withLock { state in
             body(&state.senders)
-            return state.hasExtras && state.haveSendersEnded ? state.removeSenderNotices() : []
+            return state.hasColdState && state.haveSendersEnded ? state.removeSenderNotices() : []
         }
         for notice in due { notice.notify() }
     }
@@ -201,13 +201,13 @@ extension LocalPort {
 
 extension LocalPort.State {
     fileprivate var haveSendersEnded: Bool {
-        senders.haveAllEnded(hasAddress: hasExtras && extras.address != nil)
+        senders.haveAllEnded(hasAddress: hasColdState && coldState.address != nil)
     }
 
     fileprivate mutating func removeSenderNotices() -> [LoopNotification<Void>] {
-        if !hasExtras { return [] }
-        defer { extras.senderNotices = [] }
-        return extras.senderNotices
+        if !hasColdState { return [] }
+        defer { coldState.senderNotices = [] }
+        return coldState.senderNotices
     }
 }
 
@@ -267,23 +267,23 @@ extension LocalPort {
     func shareQueue() {
         let sockets = state.withLock { state in
             let queueLimit = state.sharedQueueLimit
-            state.extras.sockets?.accounts.withLock { $0.queueLimit = queueLimit }
-            return state.extras.sockets
+            state.coldState.sockets?.accounts.withLock { $0.queueLimit = queueLimit }
+            return state.coldState.sockets
         }
         sockets?.resume()
     }
 
-    var peerRules: PeerRules { state.withLock { $0.extras.rules } ?? .standard }
+    var peerRules: PeerConfiguration { state.withLock { $0.coldState.rules } ?? .standard }
 
     /// Changes the peer rules. A dead port has none.
-    func changePeerRules(_ body: (PeerRules) -> PeerRules) {
+    func changePeerRules(_ body: (PeerConfiguration) -> PeerConfiguration) {
         if isInherited { return }
         let sockets = state.withLock { state -> PortSockets? in
             if state.mailbox.isDead { return nil }
-            let rules = body(state.extras.rules ?? .standard)
-            state.extras.rules = rules
-            state.extras.sockets?.accounts.withLock { $0.limits = rules.limits }
-            return state.extras.sockets
+            let rules = body(state.coldState.rules ?? .standard)
+            state.coldState.rules = rules
+            state.coldState.sockets?.accounts.withLock { $0.limits = rules.limits }
+            return state.coldState.sockets
         }
         sockets?.resume()
     }

@@ -13,7 +13,7 @@ extension LocalPort {
         try checkProcess()
         let (isDead, sockets) = state.withLock { state in
             if !state.mailbox.isDead { state.sources.append(source) }
-            return (state.mailbox.isDead, state.extras.sockets)
+            return (state.mailbox.isDead, state.coldState.sockets)
         }
         if isDead { return false }
         if let sockets {
@@ -37,7 +37,7 @@ extension LocalPort {
     /// The port's sockets, made when they are first needed: then every attached source watches them.
     func openSockets() throws(PortError) -> PortSockets {
         try checkProcess()
-        if let sockets = state.withLock({ $0.extras.sockets }) { return sockets }
+        if let sockets = state.withLock({ $0.coldState.sockets }) { return sockets }
         let sockets = try Self.opening.withLock { (_) throws(PortError) in try makeSockets() }
         watchForWaitingTasks()
         return sockets
@@ -48,7 +48,7 @@ extension LocalPort {
 
     /// Makes the sockets, and has every attached source and the doorbell watch them before other threads see them.
     private func makeSockets() throws(PortError) -> PortSockets {
-        if let sockets = state.withLock({ $0.extras.sockets }) { return sockets }
+        if let sockets = state.withLock({ $0.coldState.sockets }) { return sockets }
         let made = try PortSockets()
         var watching: [RunLoopSource] = []
         do throws(PortError) {
@@ -84,11 +84,11 @@ extension LocalPort {
             if state.mailbox.isDead { return nil }
             let others = state.sources.all.filter { source in !watching.contains { $0 === source } }
             guard others.isEmpty else { return others }
-            if let failure = state.extras.doorbell?.watch(sockets) { throw failure }
-            state.extras.sockets = sockets
+            if let failure = state.coldState.doorbell?.watch(sockets) { throw failure }
+            state.coldState.sockets = sockets
             state.mailbox.revokeLease()  // from now on the sockets are polled between messages
             sockets.accounts.serve(sockets)
-            let (rules, queueLimit) = (state.extras.rules ?? .standard, state.sharedQueueLimit)
+            let (rules, queueLimit) = (state.coldState.rules ?? .standard, state.sharedQueueLimit)
             sockets.accounts.withLock { ($0.limits, $0.queueLimit) = (rules.limits, queueLimit) }
             return nil
         }
@@ -115,7 +115,7 @@ extension LocalPort {
     /// Whether the path of the port's address leads to its socket: it was not removed or replaced. A path that a
     /// supervisor made may lead to the supervisor's new socket.
     package func isReachable(at address: PortAddress) throws(SystemError) -> Bool {
-        let made = state.withLock { $0.extras.sockets }?.state.withLock { $0.listener?.made }
+        let made = state.withLock { $0.coldState.sockets }?.state.withLock { $0.listener?.made }
         guard let there = try sysStatus(atPath: address.path) else { return false }
         return made?.isSameFile(as: there) ?? true
     }
@@ -137,7 +137,7 @@ extension LocalPort {
     package func listen(on listener: consuming Listener) throws(PortError) -> PortAddress? {
         try checkProcess()
         if state.withLock({ $0.liveAddress }) != nil { return nil }
-        SpareDescriptor.shared.reserve()
+        ReservedDescriptor.shared.reserve()
         let sockets = try openSockets()
         let (address, isTaken) = try sockets.listen(on: listener)
         guard isTaken else { return nil }
@@ -150,8 +150,8 @@ extension LocalPort {
         RightsTable.shared.publish(self, at: address)
         let isDead = state.withLock { state in
             if state.mailbox.isDead { return true }
-            if let old = state.extras.address, old != address { state.extras.oldAddresses.append(old) }
-            state.extras.address = address
+            if let old = state.coldState.address, old != address { state.coldState.oldAddresses.append(old) }
+            state.coldState.address = address
             return false
         }
         if isDead {
@@ -163,7 +163,7 @@ extension LocalPort {
 
     /// How many connections its sockets have now.
     package var connectionCount: Int {
-        state.withLock { $0.extras.sockets }?.state.withLock { $0.members.count } ?? 0
+        state.withLock { $0.coldState.sockets }?.state.withLock { $0.members.count } ?? 0
     }
 }
 
@@ -174,7 +174,8 @@ extension LocalPort {
     var onlySource: RunLoopSource? {
         if readsAhead || receivesElsewhere.load(ordering: .sequentiallyConsistent) { return nil }
         return state.withLock { state in
-            let isSoleListener = !state.mailbox.isDead && state.extras.doorbell == nil && state.extras.taskWatch == nil
+            let isSoleListener =
+                !state.mailbox.isDead && state.coldState.doorbell == nil && state.coldState.taskWatch == nil
             return isSoleListener ? state.sources.only : nil
         }
     }
@@ -224,14 +225,15 @@ extension LocalPort {
     func addWatcher(_ connection: SocketConnection, byteLimit: Int) -> Bool {
         forgetWatchers(besides: connection)
         return state.withLock { state in
-            guard state.extras.allowsWatching, !state.mailbox.isDead,
-                state.extras.watchers.count < Self.watcherLimit
+            guard state.coldState.allowsWatching, !state.mailbox.isDead,
+                state.coldState.watchers.count < Self.watcherLimit
             else { return false }
             state.mailbox.revokeLease()  // from now on watchers get each dequeued message
-            state.extras.lastWatcher += 1
+            state.coldState.lastWatcher += 1
             let watcher = PortWatcher(
-                number: state.extras.lastWatcher, connection: WeakReference(object: connection), byteLimit: byteLimit)
-            state.extras.watchers.append(watcher)
+                number: state.coldState.lastWatcher, connection: WeakReference(object: connection), byteLimit: byteLimit
+            )
+            state.coldState.watchers.append(watcher)
             return true
         }
     }
@@ -239,20 +241,20 @@ extension LocalPort {
     /// Removes watchers that have gone, and `connection` if it watches already. Reads and releases connections without
     /// the lock.
     private func forgetWatchers(besides connection: SocketConnection? = nil) {
-        let watchers = state.withLock { $0.extras.watchers }
+        let watchers = state.withLock { $0.coldState.watchers }
         let ended = watchers.filter { watcher in
             guard let other = watcher.connection.object else { return true }
             return other === connection || other.isClosed
         }
         let numbers = Set(ended.map(\.number))
-        if !numbers.isEmpty { state.withLock { $0.extras.watchers.removeAll { numbers.contains($0.number) } } }
+        if !numbers.isEmpty { state.withLock { $0.coldState.watchers.removeAll { numbers.contains($0.number) } } }
     }
 
     /// Sends a copy of a dequeued message to the watchers.
     func show(_ message: MachMessage) {
         let (watchers, number) = state.withLock { state in
-            state.extras.watchedCount += 1
-            return (state.extras.watchers, state.extras.watchedCount)
+            state.coldState.watchedCount += 1
+            return (state.coldState.watchers, state.coldState.watchedCount)
         }
         var hasEndedWatcher = false
         for watcher in watchers {

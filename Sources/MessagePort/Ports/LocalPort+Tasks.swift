@@ -11,8 +11,8 @@ import Synchronization
 
 extension LocalPort.State {
     /// The task to wake, because a message waits.
-    mutating func nextTask() -> WaitingTask? {
-        !hasExtras || mailbox.queue.isEmpty ? nil : extras.nextTask()
+    mutating func nextTask() -> TaskWaiter? {
+        !hasColdState || mailbox.queue.isEmpty ? nil : coldState.nextTask()
     }
 }
 
@@ -25,7 +25,7 @@ extension LocalPort {
         willReceiveElsewhere()
         while !Task.isCancelled {
             if let message = receive() { return message }
-            let task = WaitingTask()
+            let task = TaskWaiter()
             guard let mustWait = enqueue(task) else { return nil }
             if !mustWait { continue }
             do throws(PortError) {
@@ -52,20 +52,20 @@ extension LocalPort {
     }
 
     /// - Returns: whether no message waits now, and the task waits; nil when the port is dead.
-    private func enqueue(_ task: WaitingTask) -> Bool? {
+    private func enqueue(_ task: TaskWaiter) -> Bool? {
         state.withLock { state in
             if state.mailbox.isDead { return nil }
             guard state.mailbox.queue.isEmpty else { return false }
-            state.extras.waitingTasks.append(task)
+            state.coldState.waitingTasks.append(task)
             return true
         }
     }
 
-    private func leave(_ task: WaitingTask) {
-        state.withLock { $0.extras.waitingTasks.removeAll { $0 === task } }
+    private func leave(_ task: TaskWaiter) {
+        state.withLock { $0.coldState.waitingTasks.removeAll { $0 === task } }
     }
 
-    var hasWaitingTask: Bool { state.withLock { !$0.extras.waitingTasks.isEmpty } }
+    var hasWaitingTask: Bool { state.withLock { !$0.coldState.waitingTasks.isEmpty } }
 
     /// Has the I/O thread receive from the port's sockets, if it has any.
     private func watchSockets() throws(PortError) {
@@ -80,14 +80,14 @@ extension LocalPort {
 
     /// What receives from the sockets for tasks; makes it when there is none.
     func taskWatch() throws(PortError) -> TaskSocketWatch {
-        if let watch = state.withLock({ $0.extras.taskWatch }) { return watch }
+        if let watch = state.withLock({ $0.coldState.taskWatch }) { return watch }
         let loop = try IOThread.loop()
         let made = TaskSocketWatch(self)
         try loop.addOrThrow(made.source, to: .default)  // before other threads see it: they expect it in the loop
         let winner = state.withLock { state -> TaskSocketWatch? in
             if state.mailbox.isDead { return nil }
-            if state.extras.taskWatch == nil { state.extras.taskWatch = made }
-            return state.extras.taskWatch
+            if state.coldState.taskWatch == nil { state.coldState.taskWatch = made }
+            return state.coldState.taskWatch
         }
         if winner !== made { made.source.invalidate() }
         return winner ?? made
@@ -101,8 +101,8 @@ extension LocalPort {
         } catch {
             // They poll again, and throw the error themselves.
             let tasks = state.withLock { state in
-                defer { state.extras.waitingTasks = [] }
-                return state.extras.waitingTasks
+                defer { state.coldState.waitingTasks = [] }
+                return state.coldState.waitingTasks
             }
             for task in tasks { task.wake() }
         }
@@ -126,7 +126,7 @@ final class TaskSocketWatch: Sendable {
 
         func perform() -> SourceOutcome {
             localPort.receiveFromSockets()
-            localPort.state.withLock { $0.extras.taskWatch }?.endUnlessNeeded(by: localPort)
+            localPort.state.withLock { $0.coldState.taskWatch }?.endUnlessNeeded(by: localPort)
             return .handled
         }
     }

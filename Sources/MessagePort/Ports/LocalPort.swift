@@ -18,7 +18,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var mailbox: MailboxState {
             @inline(__always) _read { yield storedMailbox }
             @inline(__always) _modify {
-                defer { if hasExtras { extras.updateDoorbell(storedMailbox) } }
+                defer { if hasColdState { coldState.updateDoorbell(storedMailbox) } }
                 yield &storedMailbox
             }
         }
@@ -26,21 +26,21 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var sources = SourceList()
         var ownership = HandlerOwnership()
         /// The handlers under way: the generations of their sources, and their loops.
-        var handlers = HandlersUnderWay.none
-        private var rareExtras = Rare<Extras>()
-        var senders = SenderTally()
+        var handlers = ActiveHandlers.none
+        private var coldStorage = ColdStorage<ColdState>()
+        var senders = SenderCount()
         /// A handler's thread reads one socket, makes no callouts, and then dequeues: sources need no signal.
         var isReceivedExclusively = false
 
         /// Whether it may have extras; does not read them.
-        var hasExtras: Bool { !rareExtras.isBlank }
+        var hasColdState: Bool { !coldStorage.isBlank }
 
-        var extras: Extras {
-            @inline(__always) _read { yield rareExtras.value }
-            @inline(__always) _modify { yield &rareExtras.value }
+        var coldState: ColdState {
+            @inline(__always) _read { yield coldStorage.value }
+            @inline(__always) _modify { yield &coldStorage.value }
         }
 
-        mutating func removeExtras() -> Rare<Extras> { rareExtras.take() }
+        mutating func removeColdState() -> ColdStorage<ColdState> { coldStorage.take() }
 
         init(mailbox: consuming MailboxState) {
             storedMailbox = mailbox
@@ -48,15 +48,15 @@ package final class LocalPort: PortEndpoint, MessageSink {
     }
 
     /// State that only some ports have.
-    struct Extras: Blankable, ~Copyable {
-        static let blank = RareBox<Extras>()
+    struct ColdState: ColdValue, ~Copyable {
+        static let blank = ColdBox<ColdState>()
         var doorbell: PortDoorbell?
         /// Tasks that wait for a message, the longest-waiting first; and what receives from the sockets for them.
-        var waitingTasks: [WaitingTask] = []
+        var waitingTasks: [TaskWaiter] = []
         var taskWatch: TaskSocketWatch?
         var sockets: PortSockets?
         /// Which processes the port talks to; nil for the standard rules.
-        var rules: PeerRules?
+        var rules: PeerConfiguration?
         /// Stays when the port has ended, so that rights in transit equal those of this process.
         var address: PortAddress?
         /// Addresses whose paths are gone.
@@ -121,7 +121,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     deinit {
         if isInherited { return }
-        let (addresses, sockets) = state.withLock { ($0.extras.addresses, $0.extras.sockets) }
+        let (addresses, sockets) = state.withLock { ($0.coldState.addresses, $0.coldState.sockets) }
         // A port dies before it is released; otherwise its sockets would stay open for the life of the process.
         sockets?.accounts.serve(nil)
         for address in addresses { RightsTable.shared.prune(address) }
@@ -144,7 +144,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     /// Whether the thread that sends a message may also serve it.
     var mayServeSenders: Bool { interception != nil }
 
-    var sockets: PortSockets? { state.withLock { $0.extras.sockets } }
+    var sockets: PortSockets? { state.withLock { $0.coldState.sockets } }
 
     // MARK: Receiving
 
@@ -171,7 +171,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
             if let message = dequeueMessage() { return message }
             if count == 0 { return nil }
         }
-        state.withLock { $0.extras.doorbell?.signalAgain() }
+        state.withLock { $0.coldState.doorbell?.signalAgain() }
         return nil
     }
 
@@ -185,7 +185,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     /// Dequeues the oldest message for a handler, records the handler as under way, and leases a batch of the next
     /// messages if possible.
-    func dequeueMessage(for handler: HandlersUnderWay.Handler, _ batch: inout MessageBatch?) -> MachMessage? {
+    func dequeueMessage(for handler: ActiveHandlers.Handler, _ batch: inout MessageBatch?) -> MachMessage? {
         var (action, missed) = (DequeueAction?.none, SourceList?.none)
         var message = state.withLock { state in
             defer { missed = state.endExclusiveReceive() }
@@ -245,9 +245,9 @@ package final class LocalPort: PortEndpoint, MessageSink {
     /// - Returns: how many sockets had something to read.
     func receiveFromSockets(_ budget: inout ReceiveBudget, forGeneration generation: UInt64? = nil) -> Int {
         let sockets = state.withLock { state -> PortSockets? in
-            guard let sockets = state.extras.sockets else { return nil }
-            state.extras.dequeuesSincePoll = 0
-            state.extras.socketsWait = false
+            guard let sockets = state.coldState.sockets else { return nil }
+            state.coldState.dequeuesSincePoll = 0
+            state.coldState.socketsWait = false
             return sockets
         }
         return sockets?.receive(into: self, &budget, forGeneration: readsAhead ? nil : generation) ?? 0
@@ -268,13 +268,13 @@ package final class LocalPort: PortEndpoint, MessageSink {
             if state.mailbox.room > 0 { return true }
             // Leased messages would be taken without a poll of the sockets.
             state.mailbox.revokeLease()
-            state.extras.socketsWait = true
+            state.coldState.socketsWait = true
             return false
         }
     }
 
     /// Whether messages in the sockets wait for room: polling the sockets is useless until there is some.
-    var socketsAreHeldUp: Bool { state.withLock { $0.extras.socketsWait && $0.mailbox.room == 0 } }
+    var socketsAreHeldUp: Bool { state.withLock { $0.coldState.socketsWait && $0.mailbox.room == 0 } }
 
     // MARK: Replies to requests made here come back in memory.
 
@@ -286,15 +286,15 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
 extension LocalPort {
     @discardableResult
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Cancellation {
         try checkProcess()
         let notice = LoopNotification<Void>(on: watcher.loop, in: watcher.mode) { _ in watcher.handler() }
         let isDead = state.withLock { state in
             if state.mailbox.isDead { return true }
             // Notices of ended loops are removed before the list grows.
-            let isFull = state.extras.deathNotices.count == state.extras.deathNotices.capacity
-            if isFull { state.extras.deathNotices.removeAll { $0.isOver } }
-            state.extras.deathNotices.append(notice)
+            let isFull = state.coldState.deathNotices.count == state.coldState.deathNotices.capacity
+            if isFull { state.coldState.deathNotices.removeAll { $0.isOver } }
+            state.coldState.deathNotices.append(notice)
             return false
         }
         if isDead { notice.notify() }
@@ -312,9 +312,9 @@ extension LocalPort {
     package func whenDead(_ ending: @escaping @Sendable () -> Void) -> Int? {
         let number = state.withLock { state -> Int? in
             if state.mailbox.isDead { return nil }
-            state.extras.lastEnding += 1
-            state.extras.endings[state.extras.lastEnding] = ending
-            return state.extras.lastEnding
+            state.coldState.lastEnding += 1
+            state.coldState.endings[state.coldState.lastEnding] = ending
+            return state.coldState.lastEnding
         }
         if number == nil { ending() }
         return number
@@ -322,14 +322,14 @@ extension LocalPort {
 
     /// Withdraws what `whenDead` registered.
     package func cancelEnding(_ number: Int) {
-        let ending = state.withLock { $0.extras.endings.removeValue(forKey: number) }
+        let ending = state.withLock { $0.coldState.endings.removeValue(forKey: number) }
         withExtendedLifetime(ending) {}
     }
 
     /// What is left of a dead port.
-    private struct Remains {
+    private struct Cleanup {
         var sources: SourceList
-        var extras: Rare<Extras>
+        var coldState: ColdStorage<ColdState>
         var bounced: [MachMessage]
         var waitingSenders: [BlockedSender]
         var roomNotices: [LoopNotification<SendPossibility>]
@@ -341,37 +341,40 @@ extension LocalPort {
     /// - Returns: false when it was already dead.
     func die() -> Bool {
         if isInherited { return false }
-        let remains = state.withLock { state -> Remains? in
+        let cleanup = state.withLock { state -> Cleanup? in
             guard let (bounced, waitingSenders) = state.mailbox.die() else { return nil }
             let roomNotices = state.mailbox.removeDueRoomNotices()
-            let remains = Remains(
-                sources: state.sources, extras: state.removeExtras(), bounced: bounced, waitingSenders: waitingSenders,
+            let cleanup = Cleanup(
+                sources: state.sources, coldState: state.removeColdState(), bounced: bounced,
+                waitingSenders: waitingSenders,
                 roomNotices: roomNotices)
             state.sources = SourceList()
             // The address stays, so that rights in transit equal those of this process.
-            if let doorbell = remains.extras.value.doorbell { state.extras.doorbell = doorbell }
-            if let address = remains.extras.value.address {
-                (state.extras.address, state.extras.oldAddresses) = (address, remains.extras.value.oldAddresses)
+            if let doorbell = cleanup.coldState.value.doorbell { state.coldState.doorbell = doorbell }
+            if let address = cleanup.coldState.value.address {
+                (state.coldState.address, state.coldState.oldAddresses) = (
+                    address, cleanup.coldState.value.oldAddresses
+                )
             }
-            return remains
+            return cleanup
         }
-        guard let remains else { return false }
-        let extras = remains.extras
-        for address in extras.value.addresses { RightsTable.shared.didEnd(self, at: address) }
-        for source in remains.sources.all {
+        guard let cleanup else { return false }
+        let coldState = cleanup.coldState
+        for address in coldState.value.addresses { RightsTable.shared.didEnd(self, at: address) }
+        for source in cleanup.sources.all {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()
         }
         // The names are free before a client can notice the end: a watcher may register them at once.
-        for ending in extras.value.endings.values { ending() }
-        extras.value.sockets?.close()
-        extras.value.taskWatch?.source.invalidate()
-        for task in extras.value.waitingTasks { task.wake() }
-        for sender in remains.waitingSenders { sender.waiter.wake() }
-        for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
-        for notice in extras.value.deathNotices { notice.notify() }
-        for notice in remains.roomNotices { notice.notify(.deadName) }
-        for notice in extras.value.senderNotices { notice.cancel() }
+        for ending in coldState.value.endings.values { ending() }
+        coldState.value.sockets?.close()
+        coldState.value.taskWatch?.source.invalidate()
+        for task in coldState.value.waitingTasks { task.wake() }
+        for sender in cleanup.waitingSenders { sender.waiter.wake() }
+        for message in cleanup.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
+        for notice in coldState.value.deathNotices { notice.notify() }
+        for notice in cleanup.roomNotices { notice.notify(.deadName) }
+        for notice in coldState.value.senderNotices { notice.cancel() }
         return true
     }
 }
@@ -407,12 +410,12 @@ extension LocalPort {
     package var owner: (any AnyObject & Sendable)? {
         if isInherited { return nil }
         // Returned out of the lock: its release may lock again.
-        return state.withLock { $0.extras.owner?.object }
+        return state.withLock { $0.coldState.owner?.object }
     }
 
     /// Sets the owner, which retains the port: what keeps the port alive keeps the owner alive instead.
     package func setOwner(_ owner: any AnyObject & Sendable) {
-        state.withLock { $0.extras.owner = WeakOwner(object: owner) }
+        state.withLock { $0.coldState.owner = WeakOwner(object: owner) }
     }
 }
 

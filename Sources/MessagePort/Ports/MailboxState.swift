@@ -19,8 +19,8 @@ struct MailboxState: ~Copyable {
     }
 
     /// State that only a port whose queue has been full has.
-    private struct Crowd: Blankable, ~Copyable {
-        static let blank = RareBox<Crowd>()
+    private struct Contention: ColdValue, ~Copyable {
+        static let blank = ColdBox<Contention>()
         var senders: [BlockedSender] = []
         var roomNotices: [LoopNotification<SendPossibility>] = []
         /// How many free slots are reserved for messages that wait in sockets.
@@ -39,10 +39,10 @@ struct MailboxState: ~Copyable {
     /// How many messages were queued, and how many bytes they had.
     private(set) var messageCount = 0
     private(set) var byteCount = 0
-    private var rareCrowd = Rare<Crowd>()
-    private var crowd: Crowd {
-        @inline(__always) _read { yield rareCrowd.value }
-        @inline(__always) _modify { yield &rareCrowd.value }
+    private var coldContention = ColdStorage<Contention>()
+    private var contention: Contention {
+        @inline(__always) _read { yield coldContention.value }
+        @inline(__always) _modify { yield &coldContention.value }
     }
     let policy: QueuePolicy
     private(set) var isDead = false
@@ -63,13 +63,13 @@ struct MailboxState: ~Copyable {
     var highWater: Int { Int(storedHighWater) }
 
     /// Whether the queue may have been full; does not read the crowd.
-    var mayBeCrowded: Bool { !rareCrowd.isBlank }
+    var mayBeContended: Bool { !coldContention.isBlank }
 
     /// How many senders wait for room.
-    var waitingCount: Int { crowd.senders.count }
+    var waitingCount: Int { contention.senders.count }
 
     /// How many messages were dropped: by the policy, or because they were too large for the port.
-    var droppedCount: Int { crowd.droppedCount }
+    var droppedCount: Int { contention.droppedCount }
 
     /// How many messages that wait in sockets may be queued now; zero when the port is dead.
     var room: Int {
@@ -89,8 +89,8 @@ struct MailboxState: ~Copyable {
     var hasRoom: Bool {
         mutating get {
             if policy != .refuse { return true }
-            if rareCrowd.isBlank { return queue.isShorter(than: openLimit) }
-            return crowd.senders.isEmpty && queue.isShorter(than: openLimit - crowd.slotsReservedForSockets)
+            if coldContention.isBlank { return queue.isShorter(than: openLimit) }
+            return contention.senders.isEmpty && queue.isShorter(than: openLimit - contention.slotsReservedForSockets)
         }
     }
 
@@ -114,7 +114,7 @@ struct MailboxState: ~Copyable {
         }
         guard isAdmitted else {
             guard let sender = BlockedSender.make(&offered, patience) else { return .full }
-            crowd.senders.append(sender)
+            contention.senders.append(sender)
             return .wait(sender)
         }
         let wasEmpty = queue.isEmpty
@@ -146,8 +146,8 @@ struct MailboxState: ~Copyable {
             case .keepLatest: 0
             }
         while queue.count - Int(replyCount) > most, let oldest = queue.removeFirst(where: { !$0.cameByReplyRight }) {
-            crowd.dropped.append(oldest)
-            crowd.droppedCount += 1
+            contention.dropped.append(oldest)
+            contention.droppedCount += 1
         }
     }
 
@@ -191,14 +191,14 @@ struct MailboxState: ~Copyable {
             replyCount -= 1
             message.cameByReplyRight = false  // the receiver may forward it
         }
-        if reservingSlot { crowd.slotsReservedForSockets += 1 }
+        if reservingSlot { contention.slotsReservedForSockets += 1 }
         sender = admitNextSender()
         return message
     }
 
     /// Leases the oldest messages to a handler's thread, unless each dequeue must be handled by itself.
     mutating func leaseBatch(atMost limit: Int = .max) -> MessageBatch? {
-        guard policy == .refuse, replyCount == 0, rareCrowd.isBlank || crowd.isUncontended else { return nil }
+        guard policy == .refuse, replyCount == 0, coldContention.isBlank || contention.isUncontended else { return nil }
         return queue.leaseBatch(atMost: limit)
     }
 
@@ -216,18 +216,18 @@ struct MailboxState: ~Copyable {
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
     mutating func endSlotReservation() -> (senders: [BlockedSender], wasEmpty: Bool) {
-        crowd.slotsReservedForSockets -= 1
+        contention.slotsReservedForSockets -= 1
         return admitSenders()
     }
 
     /// Queues the message of the longest-waiting sender, if there is room. A dead port admits none.
     private mutating func admitNextSender() -> BlockedSender? {
-        if isDead || rareCrowd.isBlank || crowd.senders.isEmpty
-            || queue.count + crowd.slotsReservedForSockets >= openLimit
+        if isDead || coldContention.isBlank || contention.senders.isEmpty
+            || queue.count + contention.slotsReservedForSockets >= openLimit
         {
             return nil
         }
-        let sender = crowd.senders.removeFirst()
+        let sender = contention.senders.removeFirst()
         if let message = sender.removeMessage() { append(message) }
         return sender
     }
@@ -257,27 +257,27 @@ struct MailboxState: ~Copyable {
 
     /// Counts a message that was too large for the port, of which nothing was retained.
     mutating func didDropTooLarge() {
-        crowd.droppedCount += 1
+        contention.droppedCount += 1
     }
 
     /// Removes and returns the messages that the policy dropped and that are not bounced yet.
     mutating func removeDropped() -> [MachMessage] {
-        if rareCrowd.isBlank || crowd.dropped.isEmpty { return [] }
-        defer { crowd.dropped = [] }
-        return crowd.dropped
+        if coldContention.isBlank || contention.dropped.isEmpty { return [] }
+        defer { contention.dropped = [] }
+        return contention.dropped
     }
 
     /// Whether a sender still waits, and may still get a slot.
     func isWaiting(_ sender: BlockedSender) -> Bool {
-        !isDead && crowd.senders.contains { $0 === sender }
+        !isDead && contention.senders.contains { $0 === sender }
     }
 
     /// Removes a sender from the waiting ones.
     ///
     /// - Returns: whether it still waited: then its message was not queued.
     mutating func stopWaiting(_ sender: BlockedSender) -> Bool {
-        guard let index = crowd.senders.firstIndex(where: { $0 === sender }) else { return false }
-        crowd.senders.remove(at: index)
+        guard let index = contention.senders.firstIndex(where: { $0 === sender }) else { return false }
+        contention.senders.remove(at: index)
         return true
     }
 
@@ -288,7 +288,7 @@ struct MailboxState: ~Copyable {
         if isDead { return nil }
         isDead = true
         replyCount = 0
-        return (queue.removeAll(), crowd.senders)
+        return (queue.removeAll(), contention.senders)
     }
 }
 
@@ -300,16 +300,16 @@ extension MailboxState {
         if isDead { return .deadName }
         if !hasRoom { queue.revokeLease() }
         if hasRoom { return .possible }
-        crowd.roomNotices.removeAll { $0.isOver }  // notices of loops that have ended
-        crowd.roomNotices.append(notice)
+        contention.roomNotices.removeAll { $0.isOver }  // notices of loops that have ended
+        contention.roomNotices.append(notice)
         return nil
     }
 
     /// The notices that are due, because there is room or the port is dead.
     mutating func removeDueRoomNotices() -> [LoopNotification<SendPossibility>] {
-        guard !rareCrowd.isBlank, !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
-        defer { crowd.roomNotices = [] }
-        return crowd.roomNotices
+        guard !coldContention.isBlank, !contention.roomNotices.isEmpty, isDead || hasRoom else { return [] }
+        defer { contention.roomNotices = [] }
+        return contention.roomNotices
     }
 }
 

@@ -76,15 +76,15 @@ public final class PortDoorbell: Sendable {
 extension LocalPort {
     func doorbell() throws(PortError) -> PortDoorbell {
         try checkProcess()
-        if let doorbell = state.withLock({ $0.extras.doorbell }) { return doorbell }
+        if let doorbell = state.withLock({ $0.coldState.doorbell }) { return doorbell }
         let made = try PortDoorbell()
         let result = state.withLock { state -> Result<PortDoorbell, PortError> in
             if state.mailbox.isDead { return .failure(PortError(.invalidPort).at(label)) }
-            if let doorbell = state.extras.doorbell { return .success(doorbell) }
-            if let sockets = state.extras.sockets, let failure = made.watch(sockets) { return .failure(failure) }
+            if let doorbell = state.coldState.doorbell { return .success(doorbell) }
+            if let sockets = state.coldState.sockets, let failure = made.watch(sockets) { return .failure(failure) }
             state.mailbox.revokeLease()  // from now on each dequeue updates the doorbell
             made.match(state.mailbox)
-            state.extras.doorbell = made
+            state.coldState.doorbell = made
             return .success(made)
         }
         willReceiveElsewhere()

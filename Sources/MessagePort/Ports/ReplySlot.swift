@@ -185,14 +185,14 @@ extension MachMessage {
 /// Queues the one message of a send-once right at a port.
 final class PortReplyReceiver: ReplyReceiver {
     /// Whether the port's end still abandons a reply.
-    private enum Abandonment {
+    private enum Phase {
         case unobserved
         case ending(Int)
         case settled
     }
 
     private let localPort: LocalPort  // immutable
-    private let abandonment = Mutex(Abandonment.unobserved)
+    private let phase = Mutex(Phase.unobserved)
 
     init(_ localPort: LocalPort) {
         self.localPort = localPort
@@ -232,9 +232,9 @@ final class PortReplyReceiver: ReplyReceiver {
     func passAbandonment(to connection: any ReplyConnection, token: UInt64) {
         let number = localPort.whenDead { [weak connection] in connection?.giveUp(token: token) }
         guard let number else { return }
-        let isLate = abandonment.withLock { abandonment in
-            if case .settled = abandonment { return true }
-            abandonment = .ending(number)
+        let isLate = phase.withLock { phase in
+            if case .settled = phase { return true }
+            phase = .ending(number)
             return false
         }
         if isLate { localPort.cancelEnding(number) }
@@ -243,9 +243,9 @@ final class PortReplyReceiver: ReplyReceiver {
     /// The reply has come, or will not come: the port's end no longer matters.
     private func settle() {
         if localPort.isInherited { return }
-        let old = abandonment.withLock { abandonment in
-            defer { abandonment = .settled }
-            return abandonment
+        let old = phase.withLock { phase in
+            defer { phase = .settled }
+            return phase
         }
         if case .ending(let number) = old { localPort.cancelEnding(number) }
     }

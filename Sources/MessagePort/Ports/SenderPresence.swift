@@ -22,7 +22,7 @@ final class CountedRight: Sendable {
 }
 
 /// Whether a port has senders: decides, does nothing else.
-struct SenderTally: Sendable {
+struct SenderCount: Sendable {
     /// How many rights of this process there are, without their copies. Each takes memory, so four bytes suffice.
     private var rightCount: UInt32 = 0
     /// How many processes are connected, without watchers.

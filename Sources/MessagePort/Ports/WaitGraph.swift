@@ -40,7 +40,7 @@ enum WaitGraph {
     }
 
     /// What a loop's thread waited for before, in an outer call on its stack.
-    typealias Outer = (any AnyObject & Sendable)?
+    typealias ParentWait = (any AnyObject & Sendable)?
 
     /// Locked by a thread that has seen a cycle while it checks again.
     private static let deciding = Mutex(())
@@ -49,7 +49,7 @@ enum WaitGraph {
     ///
     /// - Returns: what it waited for before; for `leave`.
     /// - Throws: `wouldDeadlock` when the wait would never end. Then nothing is noted.
-    static func enter(_ loop: ThreadRunLoop, _ wait: Wait) throws(PortError) -> Outer {
+    static func enter(_ loop: ThreadRunLoop, _ wait: Wait) throws(PortError) -> ParentWait {
         let outer = note(wait, at: loop)
         if wait.port.isKnownServed { return outer }
         var search = Search()
@@ -64,13 +64,13 @@ enum WaitGraph {
     }
 
     /// The thread of the loop no longer waits.
-    static func leave(_ loop: ThreadRunLoop, for outer: Outer) {
+    static func leave(_ loop: ThreadRunLoop, for outer: ParentWait) {
         note(outer, at: loop)
     }
 
     /// - Returns: what was noted before.
     @discardableResult
-    private static func note(_ wait: Outer, at loop: ThreadRunLoop) -> Outer {
+    private static func note(_ wait: ParentWait, at loop: ThreadRunLoop) -> ParentWait {
         loop.waitNote.withLock { note in
             let old = note
             note = wait

@@ -13,14 +13,14 @@ protocol QuotaObserver: AnyObject, Sendable {
 /// The accounts of a port's peers, for its sockets and for what outlives those: messages, and descriptors that wait to
 /// be closed.
 final class PeerQuotas: Sendable {
-    private let accounts = Mutex(PeerAccounts())
+    private let accounts = Mutex(PeerUsage())
     /// The sockets whose connections resume when there is room; read only when one is paused. The two retain each other
     /// until the sockets are closed: with a weak reference, each use of the sockets would count references on the slow
     /// path.
     private let sockets = Mutex<(any QuotaObserver)?>(nil)
     private let forkCount = sysForkCount()  // immutable
 
-    func withLock<Result>(_ body: (inout PeerAccounts) -> Result) -> Result { accounts.withLock { body(&$0) } }
+    func withLock<Result>(_ body: (inout PeerUsage) -> Result) -> Result { accounts.withLock { body(&$0) } }
 
     /// Sets the sockets that resume when there is room; nil when they are closed.
     func serve(_ sockets: (any QuotaObserver)?) {

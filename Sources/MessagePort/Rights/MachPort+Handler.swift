@@ -24,7 +24,7 @@ extension MachPort {
     }
 
     /// What only some ports have: an object, so that the others only have room for a pointer.
-    final class Rarities: Sendable {
+    final class ColdState: Sendable {
         let invalidationHandler: (@Sendable () -> Void)?  // immutable
         /// The delegate behind the port's handler.
         let delegate: WeakDelegate?  // immutable
@@ -71,7 +71,7 @@ extension MachPort {
 
     /// Whether there is something to call when the port becomes invalid.
     package var hasInvalidationHandler: Bool {
-        localPort.isInherited ? false : state.withLock { $0.rarities?.invalidationHandler != nil }
+        localPort.isInherited ? false : state.withLock { $0.coldState?.invalidationHandler != nil }
     }
 
     func callInvalidationHandler() {
@@ -84,17 +84,19 @@ extension MachPort.State {
     /// - Returns: what there was before, to be released without the lock.
     mutating func replaceReceiver(
         by new: MachPort.Receiver?, of delegate: MachPort.WeakDelegate?
-    ) -> (MachPort.Receiver?, MachPort.Rarities?) {
-        let old = (receiver, rarities)
+    ) -> (MachPort.Receiver?, MachPort.ColdState?) {
+        let old = (receiver, coldState)
         receiver = new
-        if delegate != nil || rarities != nil { rarities = MachPort.Rarities(rarities?.invalidationHandler, delegate) }
+        if delegate != nil || coldState != nil {
+            coldState = MachPort.ColdState(coldState?.invalidationHandler, delegate)
+        }
         return old
     }
 
     /// - Returns: what there was before, to be released without the lock.
-    fileprivate mutating func replaceInvalidationHandler(by handler: (@Sendable () -> Void)?) -> MachPort.Rarities? {
-        let old = rarities
-        if handler != nil || old != nil { rarities = MachPort.Rarities(handler, old?.delegate) }
+    fileprivate mutating func replaceInvalidationHandler(by handler: (@Sendable () -> Void)?) -> MachPort.ColdState? {
+        let old = coldState
+        if handler != nil || old != nil { coldState = MachPort.ColdState(handler, old?.delegate) }
         return old
     }
 }
@@ -308,7 +310,7 @@ extension MachPort {
     /// invalid.
     public var delegate: (any MachPortDelegate)? {
         if localPort.isInherited { return nil }
-        return state.withLock { $0.rarities?.delegate }?.object
+        return state.withLock { $0.coldState?.delegate }?.object
     }
 }
 

@@ -125,7 +125,7 @@ extension MachPort {
     ///
     /// - Returns: whether there was one, where a new connection alone does not count; and whether there are more.
     func handleMessages(_ generation: UInt64, while beginNextPass: () -> Bool) -> SourceOutcome {
-        var present = PresentReceiver()
+        var present = CachedHandler()
         let outcome = localPort.handleMessages(inGeneration: generation, on: .current, while: beginNextPass) {
             message in
             present.follow(self)
@@ -139,7 +139,7 @@ extension MachPort {
 
     /// The receiver of a stream of messages, cached, so that it is not looked up and retained for each. It is not
     /// copyable, so that a call of the handler does not retain it either.
-    private struct PresentReceiver: ~Copyable {
+    private struct CachedHandler: ~Copyable {
         private var handler: Handler?
         private var changeCount: UInt32?
 

@@ -29,7 +29,7 @@ public final class MachPort: Sendable {
     struct State {
         /// What gets the messages; nil drops them.
         var receiver: Receiver?
-        var rarities: Rarities?
+        var coldState: ColdState?
         /// The port's source while it is in a loop, or other code may have it too.
         var service = HandlerBinding.nobody
         var source: RunLoopSource? { service.source }
@@ -292,7 +292,7 @@ extension MachPort {
     ///
     /// - Parameter policy: asked once for each connection, before anything is read from it.
     public func setPeerPolicy(_ policy: PeerPolicy) {
-        localPort.changePeerRules { PeerRules(policy: policy, limits: $0.limits) }
+        localPort.changePeerRules { PeerConfiguration(policy: policy, limits: $0.limits) }
     }
 
     /// Sets what one other process may use at the port; initially ``PeerLimits/standard``.
@@ -307,7 +307,7 @@ extension MachPort {
                 "These peer limits are not possible: \(limits); choose each at least 1, "
                     + "and messageBytes at most \(MessageLimits.payload).")
         }
-        localPort.changePeerRules { PeerRules(policy: $0.policy, limits: limits) }
+        localPort.changePeerRules { PeerConfiguration(policy: $0.policy, limits: limits) }
     }
 }
 
@@ -349,7 +349,7 @@ extension MachPort {
             notice.cancel()
             throw error
         }
-        request.setWithdrawal { [weak notice] in notice?.cancel() }
+        request.setCancellation { [weak notice] in notice?.cancel() }
         return request
     }
 

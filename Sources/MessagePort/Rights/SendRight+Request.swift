@@ -282,7 +282,7 @@ extension SendRight {
             notice.cancel()
             throw error
         }
-        request.setWithdrawal { [weak notice] in notice?.cancel() }
+        request.setCancellation { [weak notice] in notice?.cancel() }
         return request
     }
 }

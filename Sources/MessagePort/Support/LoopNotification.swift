@@ -20,7 +20,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     }
 
     /// Ends the notice with its loop.
-    private struct Anchor: SourceRoutine {
+    private struct LoopEndRoutine: SourceRoutine {
         weak let notice: LoopNotification?
 
         func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
@@ -39,7 +39,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
         self.loop = loop
         self.mode = mode
         state = Mutex(State(handler: handler))
-        let anchor = RunLoopSource(label: .portNotice, keepsModeAlive: false, routine: Anchor(notice: self))
+        let anchor = RunLoopSource(label: .portNotice, keepsModeAlive: false, routine: LoopEndRoutine(notice: self))
         state.withLock { $0.sources = [anchor] }
         loop.add(anchor, to: mode)
         if loop.hasEnded { cancel() }
@@ -100,7 +100,7 @@ public final class NoticeRequest: Sendable {
         var wasCalled = false
         var isCancelled = false
         /// Removes the notice from where it is pending.
-        var withdrawal: Withdrawal?
+        var cancellation: Cancellation?
     }
 
     private let state = Mutex(State())
@@ -117,19 +117,19 @@ public final class NoticeRequest: Sendable {
     public func cancel() -> Bool {
         // In a forked child the notice belongs to the parent, and is never delivered.
         if sysForkCount() != forkCount { return true }
-        let (wasCalled, withdrawal) = state.withLock { state in
+        let (wasCalled, cancellation) = state.withLock { state in
             if !state.wasCalled { state.isCancelled = true }
-            return (state.wasCalled, state.withdrawal.take())
+            return (state.wasCalled, state.cancellation.take())
         }
-        withdrawal?()
+        cancellation?()
         return !wasCalled
     }
 
     /// The notice is pending now.
     ///
-    /// - Parameter withdrawal: removes it; does nothing once it was delivered. It does not retain what it removes.
-    func setWithdrawal(_ withdrawal: @escaping Withdrawal) {
-        state.withLock { if !$0.wasCalled { $0.withdrawal = withdrawal } }
+    /// - Parameter cancellation: removes it; does nothing once it was delivered. It does not retain what it removes.
+    func setCancellation(_ cancellation: @escaping Cancellation) {
+        state.withLock { if !$0.wasCalled { $0.cancellation = cancellation } }
     }
 
     /// The loop is about to call the handler.
@@ -138,11 +138,11 @@ public final class NoticeRequest: Sendable {
     func begin() -> Bool {
         state.withLock { state in
             state.wasCalled = !state.isCancelled
-            state.withdrawal = nil
+            state.cancellation = nil
             return state.wasCalled
         }
     }
 }
 
 /// Removes a notice from where it is pending.
-package typealias Withdrawal = @Sendable () -> Void
+package typealias Cancellation = @Sendable () -> Void

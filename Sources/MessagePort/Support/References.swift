@@ -67,16 +67,16 @@ final class WeakReference<Object: AnyObject & Sendable>: Sendable {
 }
 
 /// A value that can start blank. It is not copyable, so reading a part of it never copies the whole.
-protocol Blankable: ~Copyable, Sendable {
+protocol ColdValue: ~Copyable, Sendable {
     init()
     /// The box that all blank values share: read only.
-    static var blank: RareBox<Self> { get }
+    static var blank: ColdBox<Self> { get }
 }
 
 // @unchecked: the value is guarded by what guards the property whose box it is.
 /// The storage of a value that is no longer blank. It is behind a pointer, so that no access needs an exclusivity
 /// check.
-@safe final class RareBox<Value: Blankable & ~Copyable>: @unchecked Sendable {
+@safe final class ColdBox<Value: ColdValue & ~Copyable>: @unchecked Sendable {
     fileprivate let pointer: UnsafeMutablePointer<Value>  // immutable
 
     init() {
@@ -95,8 +95,8 @@ protocol Blankable: ~Copyable, Sendable {
 ///
 /// Each accessor has one `yield`: the compiler inlines such an accessor. With more than one it allocates memory for
 /// each access.
-struct Rare<Value: Blankable & ~Copyable>: Sendable {
-    private var box: RareBox<Value>?
+struct ColdStorage<Value: ColdValue & ~Copyable>: Sendable {
+    private var box: ColdBox<Value>?
 
     var value: Value {
         @inline(__always) _read {
@@ -104,7 +104,7 @@ struct Rare<Value: Blankable & ~Copyable>: Sendable {
             yield unsafe box.pointer.pointee
         }
         @inline(__always) _modify {
-            if box == nil { box = RareBox() }
+            if box == nil { box = ColdBox() }
             let box = box ?? Value.blank
             yield unsafe &box.pointer.pointee
         }
@@ -114,7 +114,7 @@ struct Rare<Value: Blankable & ~Copyable>: Sendable {
     var isBlank: Bool { box == nil }
 
     /// Moves the value out, and leaves a blank one.
-    mutating func take() -> Rare {
+    mutating func take() -> ColdStorage {
         defer { box = nil }
         return self
     }

@@ -9,11 +9,11 @@ import Synchronization
 final class SendLock: Sendable {
     /// The part that is read without the mutex. It changes from `free` to `locked` and back without the mutex, and
     /// otherwise under it.
-    private enum Gate {
+    private enum LockState {
         static let free: UInt8 = 0
         static let locked: UInt8 = 1
         /// It is locked, and the thread that unlocks it reads the rest of the state.
-        static let crowded: UInt8 = 2
+        static let contended: UInt8 = 2
     }
 
     private struct State {
@@ -37,11 +37,11 @@ final class SendLock: Sendable {
         }
     }
 
-    private let gate = Atomic<UInt8>(Gate.free)
+    private let lockState = Atomic<UInt8>(LockState.free)
     private let state = Mutex(State())
 
     /// Whether it is locked.
-    var isLocked: Bool { gate.load(ordering: .sequentiallyConsistent) != Gate.free }
+    var isLocked: Bool { lockState.load(ordering: .sequentiallyConsistent) != LockState.free }
 
     /// How many senders wait for the lock.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
@@ -60,15 +60,17 @@ final class SendLock: Sendable {
     ///
     /// - Returns: whether it was.
     func tryLock() -> Bool {
-        gate.compareExchange(expected: Gate.free, desired: Gate.locked, ordering: .sequentiallyConsistent).exchanged
+        lockState.compareExchange(
+            expected: LockState.free, desired: LockState.locked, ordering: .sequentiallyConsistent
+        ).exchanged
     }
 
     /// Locks if free; otherwise the holder will wake a waiter when it unlocks. Called under the lock of `state`.
-    private func tryLockOrCrowd() -> Bool {
+    private func tryLockOrContend() -> Bool {
         while !tryLock() {
-            let (exchanged, found) = gate.compareExchange(
-                expected: Gate.locked, desired: Gate.crowded, ordering: .sequentiallyConsistent)
-            if exchanged || found == Gate.crowded { return false }
+            let (exchanged, found) = lockState.compareExchange(
+                expected: LockState.locked, desired: LockState.contended, ordering: .sequentiallyConsistent)
+            if exchanged || found == LockState.contended { return false }
         }
         return true
     }
@@ -83,7 +85,7 @@ final class SendLock: Sendable {
         let entry = Entry(.thread(event), isPatient: false)
         let mustWait = state.withLock { state -> Bool? in
             if state.isHolderBlocked { return nil }
-            if tryLockOrCrowd() { return false }
+            if tryLockOrContend() { return false }
             state.waiting.append(entry)
             return true
         }
@@ -97,7 +99,7 @@ final class SendLock: Sendable {
     func holderWillBlock() {
         let impatient = state.withLock { state in
             state.isHolderBlocked = true
-            gate.store(Gate.crowded, ordering: .sequentiallyConsistent)
+            lockState.store(LockState.contended, ordering: .sequentiallyConsistent)
             return state.impatient
         }
         for entry in impatient { entry.waiter.wake() }
@@ -129,7 +131,7 @@ final class SendLock: Sendable {
     /// - Returns: an entry in the queue when it is not.
     private func lockOrEnqueue(_ waiter: @autoclosure () -> Waiter) -> Entry? {
         state.withLock { state in
-            if tryLockOrCrowd() { return nil }
+            if tryLockOrContend() { return nil }
             let entry = Entry(waiter())
             state.waiting.append(entry)
             return entry
@@ -152,14 +154,15 @@ final class SendLock: Sendable {
     /// Unlocks: hands the lock over to the next waiter. A task counts as blocked until it runs: if all threads that
     /// could run it waited for it here, it never would.
     func unlock() {
-        if gate.compareExchange(expected: Gate.locked, desired: Gate.free, ordering: .sequentiallyConsistent).exchanged
-        {
+        if lockState.compareExchange(
+            expected: LockState.locked, desired: LockState.free, ordering: .sequentiallyConsistent
+        ).exchanged {
             return
         }
         let woken = state.withLock { state -> (next: Entry, impatient: [Entry])? in
             state.isHolderBlocked = false
             if state.waiting.isEmpty {
-                gate.store(Gate.free, ordering: .sequentiallyConsistent)
+                lockState.store(LockState.free, ordering: .sequentiallyConsistent)
                 return nil
             }
             let next = state.waiting.removeFirst()

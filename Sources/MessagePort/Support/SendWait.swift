@@ -121,7 +121,7 @@ enum Waiter: Sendable {
 
 /// A task that waits for a message. It is woken once, and then checks for one. The wake-up hands over nothing, so
 /// nothing is lost when the task was cancelled meanwhile.
-package final class WaitingTask: Sendable {
+package final class TaskWaiter: Sendable {
     private struct State: Sendable {
         var isWoken = false
         var continuation: CheckedContinuation<Void, Never>?

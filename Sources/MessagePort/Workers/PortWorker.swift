@@ -327,7 +327,7 @@ extension PortWorker {
     }
 }
 
-// MARK: - ShutDown
+// MARK: - Shutdown
 
 extension PortWorker {
     /// Ends the worker in order, and waits until it is gone.

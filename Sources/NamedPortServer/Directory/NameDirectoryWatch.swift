@@ -30,7 +30,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     enum Kernel: Sendable {
         case reports(Box<DirectoryWatch>)
         /// From nowhere: an empty set, and how often to read everything.
-        case interval(Box<EpollSet>, IntervalScanning, Duration)
+        case interval(Box<EpollSet>, IntervalScans, Duration)
     }
 
     final class Box<Value: ~Copyable & Sendable>: Sendable {
@@ -44,7 +44,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     private(set) var kernel: Kernel
     /// The watch that reported changes until the kernel gave no watch any more: callers wait on its descriptor.
     private var replaced: Box<DirectoryWatch>?
-    private let scanning: IntervalScanning?
+    private let scanning: IntervalScans?
     /// When to read the directory although the descriptor is not readable; never while the kernel reports changes.
     private(set) var nextCheck = MonotonicInstant.distantFuture
     /// The directory above that of names, as a path.
@@ -71,7 +71,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     /// - Returns: the watch, which reports what changes from now on.
     /// - Throws: `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`.
     static func begin(
-        at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false, scanning: IntervalScanning? = nil
+        at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false, scanning: IntervalScans? = nil
     ) throws(PortError) -> NameDirectoryWatch {
         do throws(PortError) {
             var watch = NameDirectoryWatch(
@@ -97,7 +97,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     }
 
     private init(
-        _ kernel: Kernel, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool, _ scanning: IntervalScanning?
+        _ kernel: Kernel, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool, _ scanning: IntervalScans?
     ) {
         self.scanning = scanning
         self.kernel = kernel

@@ -88,7 +88,7 @@ extension PortError {
 }
 
 /// A name that this process holds. Its port retains it, and frees it when the port ends.
-final class HeldName: Sendable {
+final class NameRegistration: Sendable {
     private struct State: ~Copyable {
         var file: LockedFile?
         /// Retained until the name is freed, at the port's end at the latest.
@@ -102,7 +102,7 @@ final class HeldName: Sendable {
     private let forkCount = sysForkCount()  // immutable
 
     /// Makes the name end with the port.
-    init(_ file: consuming LockedFile, for port: LocalPort, whenFreed: @escaping @Sendable (HeldName) -> Void) {
+    init(_ file: consuming LockedFile, for port: LocalPort, whenFreed: @escaping @Sendable (NameRegistration) -> Void) {
         owner = ObjectIdentifier(port)
         state = Mutex(State(file: consume file))
         let ending = port.whenDead { [self] in

@@ -48,7 +48,7 @@ final class NameMonitor: Sendable {
     ///   - mayBeShared: whether the directory may be a shared one.
     ///   - scanning: whether it may scan at an interval where the kernel gives no watch.
     /// - Throws: as `NameDirectoryWatch.begin`.
-    init(_ path: String, mayBeShared: Bool = false, scanning: IntervalScanning? = nil) throws(PortError) {
+    init(_ path: String, mayBeShared: Bool = false, scanning: IntervalScans? = nil) throws(PortError) {
         let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared, scanning: scanning)
         do throws(SystemError) {
             epoll = try EpollSet()
@@ -241,7 +241,7 @@ extension NameEvent {
 }
 
 /// Whether waits for names and watches of them may scan the directory at an interval, and how often they have.
-final class IntervalScanning: Sendable {
+final class IntervalScans: Sendable {
     private let nanoseconds = Atomic<Int64>(0)  // zero: they may not
     let count = Atomic<Int>(0)
     private static let shortest = Duration.milliseconds(1)

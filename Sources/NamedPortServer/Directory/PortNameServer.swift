@@ -21,12 +21,12 @@ public final class PortNameServer: Sendable {
     public static let shared = PortNameServer(directory: nil)
 
     private let opened: Mutex<PortDirectory?>  // nil: the user's; opened again when it was replaced
-    let held = Mutex<[PortName: HeldName]>([:])
+    let held = Mutex<[PortName: NameRegistration]>([:])
     /// The fork count of the process that last put a name into `held`: a child of it has none there.
     let holderForkCount = Atomic<UInt32>(sysForkCount())
 
     /// The interval at which to scan where the kernel gives no directory watch.
-    let scanning = IntervalScanning()
+    let scanning = IntervalScans()
 
     private init(directory: PortDirectory?) {
         opened = Mutex(directory)

@@ -175,7 +175,7 @@ extension PortNameServer {
 
     /// As above, with what is known of those that did not answer.
     package func listAnswers(within limit: Duration) throws(PortError)
-        -> [(registration: Registration, answer: StatisticsAnswer)]
+        -> [(registration: Registration, answer: StatisticsReply)]
     {
         let deadline = MonotonicInstant.after(limit)
         let directory = try openDirectory()
@@ -185,7 +185,7 @@ extension PortNameServer {
         let sorted = entries.values.sorted { $0.registration.name < $1.registration.name }
         let declared = (try? directory.declared(makes: false)) ?? nil
         let addresses = sorted.map { PortAddress(path: $0.socketPath) }
-        let answers = try StatisticsInquiry.ask(addresses, until: deadline) { (address) throws(PortError) in
+        let answers = try StatisticsQuery.ask(addresses, until: deadline) { (address) throws(PortError) in
             try Self.connect(to: address, in: ["sockets": directory.sockets, "declared": declared])
         }
         return zip(sorted, answers).map { ($0.registration, $1) }

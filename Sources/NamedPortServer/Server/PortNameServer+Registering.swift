@@ -73,7 +73,7 @@ extension PortNameServer {
             file.remove()
             throw error
         }
-        let registration = HeldName(file, for: port.localPort) { [weak self] in self?.forget(name, $0) }
+        let registration = NameRegistration(file, for: port.localPort) { [weak self] in self?.forget(name, $0) }
         holderForkCount.store(sysForkCount(), ordering: .relaxed)
         let old = held.withLock { $0.updateValue(registration, forKey: name) }
         withExtendedLifetime(old) {}
@@ -105,10 +105,10 @@ extension PortNameServer {
         return registration.belongs(to: port) && registration.isReachable
     }
 
-    private func free(_ name: PortName, if isMeant: (HeldName) -> Bool) -> Bool {
+    private func free(_ name: PortName, if isMeant: (NameRegistration) -> Bool) -> Bool {
         // In a forked child the lock may be held by a thread that the child does not have.
         if holderForkCount.load(ordering: .relaxed) != sysForkCount() { return false }
-        let registration = held.withLock { held -> HeldName? in
+        let registration = held.withLock { held -> NameRegistration? in
             guard let found = held[name], !found.isInherited, isMeant(found) else { return nil }
             return held.removeValue(forKey: name)
         }
@@ -143,7 +143,7 @@ extension PortNameServer {
     }
 
     /// Removes the entry of a name that was freed; the name may be held again by now.
-    private func forget(_ name: PortName, _ registration: HeldName) {
+    private func forget(_ name: PortName, _ registration: NameRegistration) {
         held.withLock { held in
             if held[name] === registration { held[name] = nil }
         }
@@ -252,7 +252,7 @@ extension PortNameServer {
     /// what a dead process has left.
     private static func attempt(
         _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
-    ) throws(PortError) -> LockedFile.Attempt {
+    ) throws(PortError) -> LockedFile.LockOutcome {
         do throws(PortError) {
             return try LockedFile.acquire(name.fileName, in: names, preparing: prepare)
         } catch {

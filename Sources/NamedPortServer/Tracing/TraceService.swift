@@ -15,7 +15,7 @@ import Synchronization
 /// - Important: Thread safety: any thread.
 public final class TraceService: Sendable {
     /// The ids of the messages to the service.
-    package enum Order {
+    package enum MessageID {
         /// Starts recording; the reply is empty.
         package static let begin: Int32 = 1
         /// Stops recording; the reply is the trace.
@@ -51,7 +51,7 @@ public final class TraceService: Sendable {
         tracing loops: [ThreadRunLoop] = [.main], nameServer: PortNameServer = .shared
     ) throws(PortError) -> TraceService {
         let service = try TraceService(loops, nameServer)
-        AtExit.begin(service)
+        ExitTrace.begin(service)
         return service
     }
 
@@ -79,7 +79,7 @@ public final class TraceService: Sendable {
     /// Ends the service and its recording, if there is one, and waits for the end of its thread. Idempotent. A process
     /// that was started to be traced writes its trace now.
     public func stop() {
-        AtExit.write(if: self)
+        ExitTrace.write(if: self)
         port.invalidate()
         thread.stop()
         if !thread.isCurrent { thread.join() }  // the last reference may go on the thread itself
@@ -88,10 +88,10 @@ public final class TraceService: Sendable {
 
     private func answer(_ message: MachMessage) -> [UInt8]? {
         switch message.id {
-        case Order.begin:
+        case MessageID.begin:
             begin()
             return []
-        case Order.end:
+        case MessageID.end:
             guard let tracer = end() else { break }
             return Array(tracer.chromeTrace.utf8)
         default: break
@@ -128,8 +128,8 @@ private struct WeakReference<Object: AnyObject & Sendable>: Sendable {
 }
 
 /// The trace of a process that was started to be traced. The process writes it when it exits, or when a signal ends it.
-private enum AtExit {
-    private struct Traced {
+private enum ExitTrace {
+    private struct State {
         let service: TraceService
         let path: String
         /// The process that writes the file: a forked child that exits leaves it alone.
@@ -138,7 +138,7 @@ private enum AtExit {
         var isBeingWritten = false
     }
 
-    private static let traced = Mutex<Traced?>(nil)
+    private static let traced = Mutex<State?>(nil)
     /// Set when the trace was written.
     private static let end = ThreadEvent()
 
@@ -149,20 +149,20 @@ private enum AtExit {
         else { return }
         let path = String(value[value.index(after: colon)...])
         let isFirst = traced.withLock { traced in
-            defer { if traced == nil { traced = Traced(service: service, path: path) } }
+            defer { if traced == nil { traced = State(service: service, path: path) } }
             return traced == nil
         }
         guard isFirst else { return }
         service.begin()
-        atexit { AtExit.write() }
-        try? sysBeforeEndingSignal { AtExit.write() }
+        atexit { ExitTrace.write() }
+        try? sysBeforeEndingSignal { ExitTrace.write() }
     }
 
     /// Writes the recording, unless that was done.
     ///
     /// - Parameter service: the service whose recording to write; nil for any.
     static func write(if service: TraceService? = nil) {
-        let found = Self.traced.withLock { traced -> Traced? in
+        let found = Self.traced.withLock { traced -> State? in
             guard let found = traced, found.process == sysProcessID(), service == nil || service === found.service
             else { return nil }
             traced?.isBeingWritten = true

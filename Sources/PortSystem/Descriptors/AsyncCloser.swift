@@ -31,9 +31,9 @@ package enum AsyncCloser {
     private struct State {
         /// The descriptors to close after those in `next`, in the order in which they came: so no peer's descriptors
         /// wait forever behind those of others.
-        var waiting: [Closing] = []
+        var waiting: [PendingClose] = []
         /// The descriptors to close next, from the end.
-        var next: [Closing] = []
+        var next: [PendingClose] = []
         var worker: Worker?
         /// Since when the worker has been closing one.
         var busySince: MonotonicInstant?
@@ -43,7 +43,7 @@ package enum AsyncCloser {
         /// A test makes everything wait.
         var isSuspended = false
 
-        mutating func popFirst() -> Closing? {
+        mutating func popFirst() -> PendingClose? {
             if next.isEmpty { (next, waiting) = (waiting.reversed(), []) }
             return next.popLast()
         }
@@ -57,7 +57,7 @@ package enum AsyncCloser {
         var isBlocked: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
     }
 
-    private struct Closing {
+    private struct PendingClose {
         let descriptor: CInt
         let closeObserver: (any CloseObserver)?
 
@@ -94,7 +94,7 @@ package enum AsyncCloser {
     static func close(_ descriptor: CInt, of closeObserver: (any CloseObserver)? = nil) {
         if forkCount != sysForkCount() { return sysCloseForeign(descriptor) }
         closeObserver?.willClose()
-        wake(Closing(descriptor: descriptor, closeObserver: closeObserver))
+        wake(PendingClose(descriptor: descriptor, closeObserver: closeObserver))
     }
 
     #if PORT_FAULTS
@@ -111,7 +111,7 @@ package enum AsyncCloser {
     }
     #endif
 
-    private static func wake(_ closing: Closing?) {
+    private static func wake(_ closing: PendingClose?) {
         let (worker, isNew) = state.withLock { state -> (Worker?, Bool) in
             if let closing { state.waiting.append(closing) }
             if let worker = state.worker {
@@ -152,7 +152,7 @@ package enum AsyncCloser {
     }
 
     /// - Returns: what the worker closes now; nil when there is nothing, or another worker has replaced it.
-    private static func next(for worker: Worker) -> Closing? {
+    private static func next(for worker: Worker) -> PendingClose? {
         state.withLock { state in
             guard state.worker === worker else { return nil }
             let closing = state.isSuspended ? nil : state.popFirst()

@@ -69,7 +69,7 @@ package func sysDescriptorLimit() -> Int { Int(shim_descriptor_limit()) }
 /// - Important: Thread safety: any thread.
 public final class SharedDescriptor: Sendable {
     /// How the descriptor is closed.
-    enum Closing {
+    enum CloseMode {
         /// By the thread that releases the last reference.
         case here
         /// By a thread for that purpose: its file is another process's.
@@ -80,11 +80,11 @@ public final class SharedDescriptor: Sendable {
 
     /// The descriptor's number, open as long as this object lives.
     public let rawValue: CInt  // immutable
-    private let closing: Closing  // immutable
+    private let closing: CloseMode  // immutable
     private let closeObserver: (any CloseObserver)?  // immutable
     private let forkCount = sysForkCount()  // immutable
 
-    init(_ descriptor: consuming FileDescriptor, closing: Closing, closeObserver: (any CloseObserver)? = nil) {
+    init(_ descriptor: consuming FileDescriptor, closing: CloseMode, closeObserver: (any CloseObserver)? = nil) {
         rawValue = descriptor.release()
         self.closing = closing
         self.closeObserver = closeObserver

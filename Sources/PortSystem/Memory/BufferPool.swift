@@ -3,7 +3,7 @@
 //
 // A message is made on one thread and released on another. That is the allocator's slow path: the memory goes back to
 // the heap that it came from, whose lock both threads take. So the arrays of bytes of small messages are reused after
-// the messages were handled: each thread has a clip of them in its magazine, and whole clips move from threads that
+// the messages were handled: each thread has a magazine of them in its cache, and whole magazines move from threads that
 // release more to threads that need more.
 
 import CPortShims
@@ -27,7 +27,7 @@ package enum BufferPool {
     /// - Parameter count: 1 or more, `capacity` at most.
     /// - Returns: the array, which has no other owner.
     package static func take(_ count: Int) -> [UInt8] {
-        guard let magazine = unsafe presentMagazine ?? makeMagazine(), var bytes = unsafe magazine.pointee.take() else {
+        guard let cache = unsafe presentCache ?? makeCache(), var bytes = unsafe cache.pointee.take() else {
             var bytes: [UInt8] = []
             bytes.reserveCapacity(capacity)
             appendZeros(count, to: &bytes)
@@ -49,10 +49,10 @@ package enum BufferPool {
 
     /// Puts an array into the pool. One that has another owner is only released.
     package static func leave(_ bytes: consuming [UInt8]) {
-        guard pooledCapacities.contains(bytes.capacity), let magazine = unsafe presentMagazine ?? makeMagazine(),
+        guard pooledCapacities.contains(bytes.capacity), let cache = unsafe presentCache ?? makeCache(),
             isAlone(&bytes)
         else { return }
-        unsafe magazine.pointee.leave(consume bytes)
+        unsafe cache.pointee.leave(consume bytes)
     }
 
     /// Stands for the object to which an array refers: an array is one reference, and nothing else.
@@ -68,56 +68,56 @@ package enum BufferPool {
         }
     }
 
-    // SAFETY: the thread's slot holds the magazine as long as the pointer is set.
-    private static var presentMagazine: UnsafeMutablePointer<SpareMagazine>? {
-        unsafe shim_thread_spares()?.assumingMemoryBound(to: SpareMagazine.self)
+    // SAFETY: the thread's slot holds the cache as long as the pointer is set.
+    private static var presentCache: UnsafeMutablePointer<ThreadCache>? {
+        unsafe shim_thread_spares()?.assumingMemoryBound(to: ThreadCache.self)
     }
 
-    private static let boxes = ThreadLocal<SpareMagazine.Box> { _ in shim_set_thread_spares(nil) }
+    private static let boxes = ThreadLocal<ThreadCache.Box> { _ in shim_set_thread_spares(nil) }
 
     /// - Returns: nil when the pool is off.
-    private static func makeMagazine() -> UnsafeMutablePointer<SpareMagazine>? {
+    private static func makeCache() -> UnsafeMutablePointer<ThreadCache>? {
         if !isUsed { return nil }
-        let box = SpareMagazine.Box()
+        let box = ThreadCache.Box()
         boxes.value = box
-        unsafe shim_set_thread_spares(box.magazine)
-        return unsafe box.magazine
+        unsafe shim_set_thread_spares(box.cache)
+        return unsafe box.cache
     }
 }
 
 /// The pooled arrays of one thread.
-private struct SpareMagazine: ~Copyable {
-    /// Owns the magazine's memory.
+private struct ThreadCache: ~Copyable {
+    /// Owns the cache's memory.
     @safe final class Box {
-        let magazine = UnsafeMutablePointer<SpareMagazine>.allocate(capacity: 1)
+        let cache = UnsafeMutablePointer<ThreadCache>.allocate(capacity: 1)
 
-        init() { unsafe magazine.initialize(to: SpareMagazine()) }
+        init() { unsafe cache.initialize(to: ThreadCache()) }
 
         deinit {
-            unsafe magazine.deinitialize(count: 1)
-            unsafe magazine.deallocate()
+            unsafe cache.deinitialize(count: 1)
+            unsafe cache.deallocate()
         }
     }
 
-    private var clip = SpareClip()
+    private var magazine = Magazine()
 
     mutating func take() -> [UInt8]? {
-        if clip.isEmpty { SpareDepot.shared.refill(&clip) }
-        return clip.take()
+        if magazine.isEmpty { Depot.shared.refill(&magazine) }
+        return magazine.take()
     }
 
     mutating func leave(_ bytes: consuming [UInt8]) {
-        if clip.isFull { SpareDepot.shared.empty(&clip) }
-        if clip.isFull { clip.halve() }  // so that not every call asks the depot
-        clip.push(consume bytes)
+        if magazine.isFull { Depot.shared.empty(&magazine) }
+        if magazine.isFull { magazine.halve() }  // so that not every call asks the depot
+        magazine.push(consume bytes)
     }
 }
 
-// @unchecked: either one magazine has it, which only its thread uses, or the depot.
-/// A clip: some arrays, which pass from one thread to another as a unit.
-@safe final class SpareClip: @unchecked Sendable {
+// @unchecked: either one cache has it, which only its thread uses, or the depot.
+/// A magazine: some arrays, which pass from one thread to another as a unit.
+@safe final class Magazine: @unchecked Sendable {
     static let size = 32
-    private let slots = UnsafeMutablePointer<[UInt8]>.allocate(capacity: SpareClip.size)
+    private let slots = UnsafeMutablePointer<[UInt8]>.allocate(capacity: Magazine.size)
     private var count = 0
 
     deinit {
@@ -155,36 +155,36 @@ private struct SpareMagazine: ~Copyable {
 }
 
 // @unchecked: the arrays belong to the thread that has set `isLocked`.
-/// The clips that no thread has. A thread that finds the depot locked does without: no thread waits here, not even in a
+/// The magazines that no thread has. A thread that finds the depot locked does without: no thread waits here, not even in a
 /// forked child whose parent held the lock.
-@safe final class SpareDepot: @unchecked Sendable {
-    static let shared = SpareDepot()
+@safe final class Depot: @unchecked Sendable {
+    static let shared = Depot()
     /// Enough for all messages of a queue of 1,024.
-    static let mostClips = 32
+    static let mostMagazines = 32
 
     private let isLocked = Atomic<Bool>(false)
-    /// The number of full clips; may be read without the lock, so that callers leave it alone when there are none.
+    /// The number of full magazines; may be read without the lock, so that callers leave it alone when there are none.
     private let fullCount = Atomic<Int>(0)
-    private var full: [SpareClip] = []
-    private var empty: [SpareClip] = []
+    private var full: [Magazine] = []
+    private var empty: [Magazine] = []
 
-    /// Exchanges an empty clip for a full one, if there is one.
-    func refill(_ clip: inout SpareClip) {
+    /// Exchanges an empty magazine for a full one, if there is one.
+    func refill(_ magazine: inout Magazine) {
         if fullCount.load(ordering: .relaxed) == 0 { return }
         withLockIfFree {
             guard let refill = full.popLast() else { return }
-            empty.append(clip)
-            clip = refill
+            empty.append(magazine)
+            magazine = refill
         }
     }
 
-    /// Exchanges a full clip for an empty one, unless the depot is full.
-    func empty(_ clip: inout SpareClip) {
-        if fullCount.load(ordering: .relaxed) >= Self.mostClips { return }
+    /// Exchanges a full magazine for an empty one, unless the depot is full.
+    func empty(_ magazine: inout Magazine) {
+        if fullCount.load(ordering: .relaxed) >= Self.mostMagazines { return }
         withLockIfFree {
-            if full.count >= Self.mostClips { return }  // other threads have added clips meanwhile
-            full.append(clip)
-            clip = empty.popLast() ?? SpareClip()
+            if full.count >= Self.mostMagazines { return }  // other threads have added magazines meanwhile
+            full.append(magazine)
+            magazine = empty.popLast() ?? Magazine()
         }
     }
 

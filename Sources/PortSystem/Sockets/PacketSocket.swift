@@ -287,7 +287,7 @@ private func withSocketAddress<Result>(
 }
 
 /// The directions in which a connection can be shut down.
-package enum ShutDown: Sendable {
+package enum Shutdown: Sendable {
     /// Both: the peer sees the end at once, even if other processes hold the descriptor.
     case both
     /// The peer can send no more; what we send still arrives.
@@ -295,7 +295,7 @@ package enum ShutDown: Sendable {
 }
 
 /// Ends a connection in one or both directions.
-package func sysShutDown(_ socket: CInt, _ way: ShutDown = .both) {
+package func sysShutDown(_ socket: CInt, _ way: Shutdown = .both) {
     do throws(SystemError) {
         _ = try retrying(.shutdown) { shutdown(socket, CInt(way == .both ? SHUT_RDWR : SHUT_RD)) }
     } catch {

@@ -162,7 +162,7 @@ extension CommandSource {
         let registered: Callback
         let removed: Callback
         /// The target of the requests that are posted to the client's loop.
-        private let posts = Posts()
+        private let notificationTarget = NotificationTarget()
         /// Lives while there is a pending notice, which holds the source.
         private weak let buffer: CommandBuffer<Command>?
 
@@ -185,13 +185,13 @@ extension CommandSource {
         /// for it any longer. A callback that has begun continues.
         public func leave() {
             buffer?.remove(id)
-            loop.cancelPerformRequests(for: posts)
+            loop.cancelPerformRequests(for: notificationTarget)
         }
 
         /// Makes the client's thread read its notices.
         func post() {
             let request = PerformRequest(
-                on: loop, for: posts, whenOver: { wasCalled in if !wasCalled { self.leave() } }
+                on: loop, for: notificationTarget, whenOver: { wasCalled in if !wasCalled { self.leave() } }
             ) {
                 self.buffer?.endPost(to: self.id)
                 self.deliver()
@@ -212,7 +212,7 @@ extension CommandSource {
     }
 
     /// The target of the requests that notify a client.
-    private final class Posts: Sendable {}
+    private final class NotificationTarget: Sendable {}
 
     /// Notifies a client, on its loop, when the source can be reached and when it no longer can.
     ///

@@ -26,7 +26,7 @@ package protocol BusyPollable: AnyObject, Sendable {
     var wakeChannel: WakeChannelWatch? { get }
     /// The loop is about to sleep, and polls again when it is awake: arrivals meanwhile come with an edge of the
     /// channel.
-    func park(_ period: UInt64) -> ParkAnswer
+    func park(_ period: UInt64) -> ParkDecision
     /// The loop is awake, and polls.
     func unpark(_ period: UInt64)
     /// The loop's wait is over. If nothing but this source of this loop is waiting for messages there, the loop can
@@ -44,7 +44,7 @@ package protocol BusyPollable: AnyObject, Sendable {
 }
 
 /// The answer to a loop that is about to sleep.
-package enum ParkAnswer: Sendable {
+package enum ParkDecision: Sendable {
     /// An edge of the channel will end the sleep.
     case parked
     /// Something has arrived: the loop must not sleep.

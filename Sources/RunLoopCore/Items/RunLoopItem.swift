@@ -29,34 +29,34 @@ enum RunLoopItem: Sendable {
     /// Drops the item's reference to a loop that ends.
     func forget(_ loop: ThreadRunLoop) {
         switch self {
-        case .source(let source): source.state.withLock { $0.homes.remove(loop) }
-        case .timer(let timer): timer.state.withLock { $0.homes.remove(loop) }
-        case .observer(let observer): observer.state.withLock { $0.homes.remove(loop) }
+        case .source(let source): source.state.withLock { $0.membership.remove(loop) }
+        case .timer(let timer): timer.state.withLock { $0.membership.remove(loop) }
+        case .observer(let observer): observer.state.withLock { $0.membership.remove(loop) }
         }
     }
 }
 
 /// The loops that an item is in. A loop leaves the list when the item is removed from it or invalidated, or when its
 /// thread ends, so neither side holds a reference longer than it needs it.
-struct ItemHomes: Sendable {
+struct LoopMembership: Sendable {
     /// A short list, and whether the item is valid, in the size of a pointer: there may be very many items.
-    private enum Homes {
+    private enum Storage {
         case invalid, none
         case one(ThreadRunLoop)
         case many([ThreadRunLoop])
     }
 
-    private var homes = Homes.none
+    private var membership = Storage.none
 
     var loops: SmallList<ThreadRunLoop> {
-        switch homes {
+        switch membership {
         case .invalid, .none: .none
         case .one(let loop): .one(loop)
         case .many(let loops): .many(loops)
         }
     }
 
-    var isValid: Bool { if case .invalid = homes { false } else { true } }
+    var isValid: Bool { if case .invalid = membership { false } else { true } }
 
     mutating func insert(_ loop: ThreadRunLoop) {
         if !isValid || loops.contains(loop) { return }
@@ -73,7 +73,7 @@ struct ItemHomes: Sendable {
     }
 
     private mutating func set(_ loops: SmallList<ThreadRunLoop>) {
-        homes =
+        membership =
             switch loops {
             case .none: .none
             case .one(let loop): .one(loop)
@@ -86,7 +86,7 @@ struct ItemHomes: Sendable {
     /// - Returns: the loops that it must leave; nil when it was already invalid.
     mutating func invalidate() -> SmallList<ThreadRunLoop>? {
         if !isValid { return nil }
-        defer { homes = .invalid }
+        defer { membership = .invalid }
         return loops
     }
 
@@ -106,7 +106,7 @@ struct ItemHomes: Sendable {
     /// Removes an item from a mode of a loop. The caller holds the item's lock.
     ///
     /// - Returns: the modes that it has left.
-    mutating func remove(_ id: ItemID, from loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Departure] {
+    mutating func remove(_ id: ItemID, from loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Removal] {
         let (departures, isGone) = loop.removeItem(id, from: mode)
         if isGone { remove(loop) }
         return departures

@@ -11,7 +11,7 @@ public final class RunLoopObserver: Sendable {
     public typealias Handler = @Sendable (RunLoopObserver, RunLoopActivity) -> Void
 
     struct State: Sendable {
-        var homes = ItemHomes()
+        var membership = LoopMembership()
     }
 
     let id = ItemID()
@@ -49,21 +49,21 @@ public final class RunLoopObserver: Sendable {
     }
 
     /// Whether it may still be called.
-    public var isValid: Bool { state.withLock { $0.homes.isValid } }
+    public var isValid: Bool { state.withLock { $0.membership.isValid } }
 
     /// Removes the observer from everything, permanently. A call that is in progress continues.
     public func invalidate() {
-        for loop in state.withLock({ $0.homes.invalidate() }) ?? [] {
+        for loop in state.withLock({ $0.membership.invalidate() }) ?? [] {
             _ = loop.removeItem(id, from: nil)
         }
     }
 
     func add(to loop: ThreadRunLoop, _ mode: RunLoopMode) {
-        state.withLock { _ = $0.homes.add(.observer(self), to: loop, mode) }
+        state.withLock { _ = $0.membership.add(.observer(self), to: loop, mode) }
     }
 
     func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
-        state.withLock { _ = $0.homes.remove(id, from: loop, mode) }
+        state.withLock { _ = $0.membership.remove(id, from: loop, mode) }
     }
 }
 

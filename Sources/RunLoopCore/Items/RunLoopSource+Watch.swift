@@ -17,7 +17,7 @@ extension RunLoopSource {
     ///   in no loop is tested with a descriptor of its own; when there is none left for that, the loop that it enters
     ///   reports the error.
     public func watch(_ descriptor: CInt?) throws(SystemError) {
-        let isLoose = isPortBased && state.withLock { $0.homes.isValid && $0.homes.loops.isEmpty }
+        let isLoose = isPortBased && state.withLock { $0.membership.isValid && $0.membership.loops.isEmpty }
         if isLoose, let descriptor { try Self.checkPollable(descriptor) }
         try watch(pollable: descriptor)
     }
@@ -39,11 +39,11 @@ extension RunLoopSource {
             fatalError("A custom source cannot watch a descriptor. Make a port-based source for it.")
         }
         try state.withLock { (state) throws(SystemError) in
-            guard state.homes.isValid else { return }
+            guard state.membership.isValid else { return }
             if let descriptor {
-                try watch(descriptor, in: state.homes.loops)
+                try watch(descriptor, in: state.membership.loops)
             } else {
-                for loop in state.homes.loops {
+                for loop in state.membership.loops {
                     for watch in loop.exchangeWatches(of: self, [:]) { watch.end(for: self) }
                 }
             }
@@ -54,11 +54,11 @@ extension RunLoopSource {
     /// Watches a descriptor that can be waited for, in place of the old one: now, or as soon as the kernel can.
     package func watchSoon(pollable descriptor: CInt) {
         let late = state.withLock { state -> [ThreadRunLoop] in
-            guard state.homes.isValid else { return [] }
-            let failure = watchFailure(descriptor, in: state.homes.loops)
+            guard state.membership.isValid else { return [] }
+            let failure = watchFailure(descriptor, in: state.membership.loops)
             if let failure, !failure.isShortage { return [] }
             state.descriptor = descriptor
-            return failure == nil ? [] : Array(state.homes.loops)
+            return failure == nil ? [] : Array(state.membership.loops)
         }
         for loop in late { watchLater(in: loop) }
     }

@@ -29,7 +29,7 @@ public final class RunLoopSource: Sendable {
     public typealias Perform = @Sendable () -> Void
 
     struct State: Sendable {
-        var homes = ItemHomes()
+        var membership = LoopMembership()
         /// Holds `signal` of a custom source, or `registration` of a port-based one: sharing it saves eight bytes.
         private var word: UInt64 = 0
         /// A port-based source: the descriptor that it watches.
@@ -161,7 +161,7 @@ public final class RunLoopSource: Sendable {
     }
 
     /// Whether it may still be performed.
-    public var isValid: Bool { state.withLock { $0.homes.isValid } }
+    public var isValid: Bool { state.withLock { $0.membership.isValid } }
 
     /// Whether it has been signalled since a loop last checked or performed it.
     public var isSignalled: Bool {
@@ -209,23 +209,23 @@ package final class SourceLabel: Sendable {
 
 extension RunLoopSource {
     /// The loops that the source is in.
-    package var loops: [ThreadRunLoop] { state.withLock { Array($0.homes.loops) } }
+    package var loops: [ThreadRunLoop] { state.withLock { Array($0.membership.loops) } }
 
     /// Whether it is in this loop, and in no other.
     package func isIn(only loop: ThreadRunLoop) -> Bool {
         state.withLock { state in
-            if case .one(let home) = state.homes.loops { home === loop } else { false }
+            if case .one(let home) = state.membership.loops { home === loop } else { false }
         }
     }
 
     /// One of them; nil when it is in none.
-    package var firstLoop: ThreadRunLoop? { state.withLock { $0.homes.loops.first } }
+    package var firstLoop: ThreadRunLoop? { state.withLock { $0.membership.loops.first } }
 
     /// Removes the source from everything, permanently: its cancel routine is called on the calling thread for each
     /// mode that it leaves. A callout that is in progress continues.
     public func invalidate() {
         let (loops, departures) = state.withLock { state in
-            let loops = state.homes.invalidate() ?? []
+            let loops = state.membership.invalidate() ?? []
             let departures = loops.map { endWatches($0.removeItem(id, from: nil).departures) }
             if !isPortBased { state.signal = nil }
             state.descriptor = nil
@@ -239,8 +239,8 @@ extension RunLoopSource {
     /// - Returns: whether it is invalid now.
     package func invalidateUnlessInLoop() -> Bool {
         state.withLock { state in
-            guard state.homes.loops.isEmpty else { return false }
-            _ = state.homes.invalidate()
+            guard state.membership.loops.isEmpty else { return false }
+            _ = state.membership.invalidate()
             if !isPortBased { state.signal = nil }
             state.descriptor = nil
             return true
@@ -255,7 +255,7 @@ extension RunLoopSource {
     ///   - orLater: whether a descriptor that the kernel cannot watch now is watched later: see `watchLater`.
     /// - Throws: why the kernel does not watch the descriptor; the modes that the source is in are then unchanged.
     func add(to loop: ThreadRunLoop, _ mode: RunLoopMode, orLater: Bool = false) throws(SystemError) {
-        let entered = state.withLock { $0.homes.add(.source(self), to: loop, mode) }
+        let entered = state.withLock { $0.membership.add(.source(self), to: loop, mode) }
         if entered.isEmpty { return }
         do throws(SystemError) {
             try didEnter(entered, of: loop, orLater: orLater)
@@ -269,16 +269,16 @@ extension RunLoopSource {
         didLeave(removeItem(of: loop, mode), of: loop)
     }
 
-    private func removeItem(of loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Departure] {
+    private func removeItem(of loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Removal] {
         state.withLock { state in
             defer { cacheRegistration(&state) }
-            return endWatches(state.homes.remove(id, from: loop, mode))
+            return endWatches(state.membership.remove(id, from: loop, mode))
         }
     }
 
     /// Caches the index of a registration, after the source has entered or left a mode.
     private func cacheRegistration(_ state: inout State) {
-        guard isPortBased, let loop = state.homes.loops.first else { return }
+        guard isPortBased, let loop = state.membership.loops.first else { return }
         state.registration = loop.state.withLock { $0.registrations.registration(of: id) } ?? 0
     }
 
@@ -300,12 +300,12 @@ extension RunLoopSource {
 
     /// Ends the watches of modes that were left. The caller holds the source's lock: without it, the source could enter
     /// a mode again before this, find its old watch there, and then lose it.
-    private func endWatches(_ departures: [RunLoopState.Departure]) -> [RunLoopState.Departure] {
+    private func endWatches(_ departures: [RunLoopState.Removal]) -> [RunLoopState.Removal] {
         for departure in departures { departure.watch?.end(for: self) }
         return departures
     }
 
-    private func didLeave(_ departures: [RunLoopState.Departure], of loop: ThreadRunLoop) {
+    private func didLeave(_ departures: [RunLoopState.Removal], of loop: ThreadRunLoop) {
         for departure in departures { routine.didLeave(departure.name, of: loop) }
     }
 }
@@ -322,10 +322,10 @@ extension RunLoopSource {
             fatalError("A port-based source cannot be signalled by hand. Use ring() when its check may have changed.")
         }
         let (loops, stamp) = state.withLock { state -> (SmallList<ThreadRunLoop>, UInt64) in
-            if !state.homes.isValid || state.signal != nil { return ([], 0) }
+            if !state.membership.isValid || state.signal != nil { return ([], 0) }
             let stamp = Self.lastSignal.wrappingAdd(1, ordering: .relaxed).newValue
             state.signal = stamp
-            return (state.homes.loops, stamp)
+            return (state.membership.loops, stamp)
         }
         for loop in loops { loop.noteSignal(of: self, stamp) }
     }
@@ -340,7 +340,7 @@ extension RunLoopSource {
             fatalError("A custom source has no doorbell. Use signal() when it has work.")
         }
         if isNotified.exchange(true, ordering: .sequentiallyConsistent) { return }
-        let (loops, registration) = state.withLock { ($0.homes.loops, $0.registration) }
+        let (loops, registration) = state.withLock { ($0.membership.loops, $0.registration) }
         switch loops {
         case .none: break
         case .one(let loop): loop.noteReadiness(of: self, near: registration)
@@ -353,7 +353,7 @@ extension RunLoopSource {
     /// - Returns: whether it is to be performed.
     func consumeSignal() -> Bool {
         state.withLock { state in
-            guard state.homes.isValid, state.signal != nil else { return false }
+            guard state.membership.isValid, state.signal != nil else { return false }
             state.signal = nil
             return true
         }

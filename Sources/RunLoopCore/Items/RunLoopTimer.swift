@@ -16,7 +16,7 @@ public final class RunLoopTimer: Sendable {
     public typealias Handler = @Sendable (RunLoopTimer) -> Void
 
     struct State: Sendable {
-        var homes = ItemHomes()
+        var membership = LoopMembership()
         var schedule: TimerSchedule
         var isFiring = false
         /// The fire date was set during the handler's call.
@@ -86,7 +86,7 @@ public final class RunLoopTimer: Sendable {
     }
 
     /// Whether it may still fire. A one-shot timer is valid until its call has returned.
-    public var isValid: Bool { state.withLock { $0.homes.isValid } }
+    public var isValid: Bool { state.withLock { $0.membership.isValid } }
 
     /// Changes the date of the next firing; a repeating timer continues from it.
     ///
@@ -102,7 +102,7 @@ public final class RunLoopTimer: Sendable {
 
     /// Removes the timer from everything, permanently. A call that is in progress continues.
     public func invalidate() {
-        for loop in state.withLock({ $0.homes.invalidate() }) ?? [] {
+        for loop in state.withLock({ $0.membership.invalidate() }) ?? [] {
             _ = loop.removeItem(id, from: nil)
         }
     }
@@ -132,12 +132,12 @@ extension RunLoopTimer: CustomStringConvertible {
 extension RunLoopTimer {
     func add(to loop: ThreadRunLoop, _ mode: RunLoopMode) {
         state.withLock {
-            if !$0.homes.add(.timer(self), to: loop, mode).isEmpty { arm($0) }
+            if !$0.membership.add(.timer(self), to: loop, mode).isEmpty { arm($0) }
         }
     }
 
     func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
-        state.withLock { _ = $0.homes.remove(id, from: loop, mode) }
+        state.withLock { _ = $0.membership.remove(id, from: loop, mode) }
     }
 
     /// Arms the timer in modes that it has entered.
@@ -150,10 +150,10 @@ extension RunLoopTimer {
     /// - Returns: false when it must not fire: it is invalid, firing, or not due any more.
     func beginFiring(at now: MonotonicInstant) -> Bool {
         state.withLock { state in
-            guard state.homes.isValid, !state.isFiring, state.schedule.fireDate <= now else { return false }
+            guard state.membership.isValid, !state.isFiring, state.schedule.fireDate <= now else { return false }
             state.isFiring = true
             state.wasRescheduled = false
-            for loop in state.homes.loops { loop.disarm(id) }
+            for loop in state.membership.loops { loop.disarm(id) }
             return true
         }
     }
@@ -178,7 +178,7 @@ extension RunLoopTimer {
     /// Passes the timer's dates to its loops. The caller holds the timer's lock.
     private func arm(_ state: State) {
         if state.isFiring { return }
-        for loop in state.homes.loops { loop.arm(id, state.schedule) }
+        for loop in state.membership.loops { loop.arm(id, state.schedule) }
     }
 }
 

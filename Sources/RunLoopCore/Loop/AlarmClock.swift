@@ -17,10 +17,10 @@ package final class AlarmClock: Sendable {
     }
 
     private struct State: Sendable {
-        var deadlines = IndexedHeap<MonotonicInstant>()
+        var deadlines = ItemHeap<MonotonicInstant>()
         var actions: [ItemID: @Sendable () -> Void] = [:]
         /// When the current sleeps end.
-        var sleeps = IndexedHeap<MonotonicInstant>()
+        var sleeps = ItemHeap<MonotonicInstant>()
 
         /// A sleep to begin; nil when the current ones suffice.
         mutating func nextSleep() -> Sleep? {

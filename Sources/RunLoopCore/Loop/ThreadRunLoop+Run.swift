@@ -339,7 +339,7 @@ extension ThreadRunLoop {
 
 // @unchecked: only the loop's thread performs, and begins runs inside a perform.
 /// The version-1 sources whose perform routines are in progress, innermost last.
-@safe final class PerformingSources: @unchecked Sendable {
+@safe final class SourceStack: @unchecked Sendable {
     // SAFETY: only the loop's thread uses the list, and no access contains another. A dynamic check of that would cost
     // each message more than the list itself.
     @exclusivity(unchecked) private var list: [ItemID] = []  // loop thread

@@ -32,7 +32,7 @@ extension ThreadRunLoop {
         // From here on a thread with work for the loop ends its wait; after that the loop checks its state.
         var mustNotSleep = polls || !parker.willWait()
         defer { parker.didWake() }
-        var wait = PresentWait()
+        var wait = ActiveWait()
         while true {
             let now = MonotonicInstant.now
             if run.isPollDue(at: now) {
@@ -110,7 +110,7 @@ extension ThreadRunLoop {
 
     /// Records that the source that was checked is ready. When no thread has locked the loop's state since the source
     /// left the list, what `next` has assumed holds.
-    private func accept(_ poll: inout ReadyScan, _ run: LoopRun) -> ReadyAnswer {
+    private func accept(_ poll: inout ReadyScan, _ run: LoopRun) -> ReadyOutcome {
         let mayBegin = !isInstrumented.load(ordering: .relaxed)
         if mayBegin, state.holds(.mayPerform) { return .begins }
         return state.withLock { $0.accept(&poll, in: run.mode, mayBegin: mayBegin) }
@@ -218,7 +218,7 @@ extension ThreadRunLoop {
     ///
     /// - Returns: whether the loop must check for an event again: it was woken, a descriptor is ready, or the wait is
     ///   over.
-    func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout PresentWait, from now: MonotonicInstant) -> Bool {
+    func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout ActiveWait, from now: MonotonicInstant) -> Bool {
         if plan.spin <= .zero || plan.isConsiderate && !processors.allowsSpinning(at: now) { return false }
         let end = min(plan.limit, now.advanced(by: plan.spin))
         let hasArrival = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate)
@@ -233,7 +233,7 @@ extension ThreadRunLoop {
     /// - Returns: whether something has arrived; false also when it arrived while another thread had the processor, so
     ///   that such spins become rare.
     private func spin(
-        _ run: inout LoopRun, _ wait: inout PresentWait, from start: MonotonicInstant, until end: MonotonicInstant,
+        _ run: inout LoopRun, _ wait: inout ActiveWait, from start: MonotonicInstant, until end: MonotonicInstant,
         yields: Bool
     ) -> Bool {
         let entries = startBusyPolling(in: run.mode)
@@ -289,8 +289,8 @@ extension ThreadRunLoop {
 
 extension LoopRun {
     /// Stores what its mode will learn from a wait that has ended.
-    mutating func didWait(_ wait: PresentWait, until now: MonotonicInstant) {
-        if let start = wait.start { pastWait = PastWait(start: start, end: now, spin: wait.spin, yield: wait.yield) }
+    mutating func didWait(_ wait: ActiveWait, until now: MonotonicInstant) {
+        if let start = wait.start { pastWait = WaitResult(start: start, end: now, spin: wait.spin, yield: wait.yield) }
     }
 }
 
@@ -313,7 +313,7 @@ extension RunLoopState {
     }
 
     /// Lets a mode learn from a wait that has ended.
-    mutating func learn(from wait: PastWait, in mode: Int) {
+    mutating func learn(from wait: WaitResult, in mode: Int) {
         modes[mode].spins.didWait(wait.start.duration(to: wait.end), wait.spin)
         modes[mode].spins.didYield(wait.yield, until: wait.end)
     }

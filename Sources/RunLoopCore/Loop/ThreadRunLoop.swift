@@ -20,11 +20,11 @@ package import Synchronization
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {
-    let state = GuardedLoopState()
+    let state = LockedLoopState()
     let parker = LoopParker()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     let counts = LoopCounts()  // written by the loop's thread
-    let performing = PerformingSources()  // loop thread
+    let performing = SourceStack()  // loop thread
     let processors = ProcessorAllowance()  // loop thread
     let busyPollSet = BusyPollSet()  // loop thread
     let instruments = Mutex(Instruments())  // takes no other lock
@@ -316,7 +316,7 @@ extension ThreadRunLoop {
 
 extension ThreadRunLoop {
     /// Removes an item from a mode, and wakes the loop when that leaves its run nothing to wait for.
-    func removeItem(_ id: ItemID, from mode: RunLoopMode?) -> (departures: [RunLoopState.Departure], isGone: Bool) {
+    func removeItem(_ id: ItemID, from mode: RunLoopMode?) -> (departures: [RunLoopState.Removal], isGone: Bool) {
         let (departures, isGone, mustWake) = state.withLock { state in
             let departures = mode.map { state.remove(id, from: $0) } ?? state.removeEverywhere(id)
             let mustWake = departures.contains { state.isRunning(in: $0.mode) && state.isEmpty($0.mode) }

@@ -36,7 +36,7 @@ struct LoopRun {
     mutating func didPoll() { (eventsSincePoll, nextPoll) = (0, nil) }
 
     /// The wait of the current pass, if it found nothing at first, until its mode has learnt from it.
-    var pastWait: PastWait?
+    var pastWait: WaitResult?
     /// The wait of the current pass, as instruments know it.
     var wait = InstrumentSpan.none
     /// That wait found nothing to do.
@@ -134,7 +134,7 @@ struct WaitPlan: Sendable {
 }
 
 /// What a wait has done so far.
-struct PresentWait {
+struct ActiveWait {
     /// When it found nothing; nil when it found something at once.
     var start: MonotonicInstant?
     var spin = SpinPredictor.Spin.none
@@ -145,7 +145,7 @@ struct PresentWait {
 }
 
 /// A wait that found nothing at first, and has ended.
-struct PastWait {
+struct WaitResult {
     var start: MonotonicInstant
     var end: MonotonicInstant
     var spin: SpinPredictor.Spin

@@ -17,7 +17,7 @@ struct ModeState: Sendable {
     private(set) var lastingCount = 0
     private(set) var observers = ObserverList()
     /// Version-0 sources that were signalled.
-    var signalled = IndexedHeap<SignalKey>()
+    var signalled = ItemHeap<SignalKey>()
     /// Version-1 sources that may be ready.
     var ready = ReadyQueue()
     /// Timers that are armed: all but those that are firing.

@@ -209,7 +209,7 @@ struct ReadyScan {
 }
 
 /// The result of accepting a source that was found ready.
-enum ReadyAnswer {
+enum ReadyOutcome {
     /// It has left the mode meanwhile.
     case gone
     /// It is back in its position on the ready list.
@@ -262,7 +262,7 @@ extension RunLoopState {
     ///   - mode: the run's mode.
     ///   - mayBegin: whether to perform it at once, if there is no observer to notify of the end of the wait.
     /// - Returns: what becomes of it.
-    mutating func accept(_ scan: inout ReadyScan, in mode: Int, mayBegin: Bool) -> ReadyAnswer {
+    mutating func accept(_ scan: inout ReadyScan, in mode: Int, mayBegin: Bool) -> ReadyOutcome {
         guard let source = scan.source, var candidate = scan.candidate else { return .gone }
         scan.candidate = nil
         guard let number = registrations.registration(of: source, in: mode, near: candidate.registration) else {

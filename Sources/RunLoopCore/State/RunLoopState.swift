@@ -7,7 +7,7 @@
 /// A loop's state.
 struct RunLoopState: Sendable {
     /// An item that is in a mode, and is not registered in the table.
-    struct Resident {
+    struct ModeItem {
         var item: RunLoopItem
         var memberModes: ModeList
     }
@@ -28,7 +28,7 @@ struct RunLoopState: Sendable {
     /// The port-based sources.
     var registrations = RegistrationTable()
     /// All other items.
-    var residents: [ItemID: Resident] = [:]
+    var modeItems: [ItemID: ModeItem] = [:]
     /// How many modes were examined so far on behalf of items: tests measure costs by it.
     var modeSteps = 0
     var commonModes: Set<RunLoopMode> = [.default]
@@ -166,11 +166,11 @@ extension RunLoopState {
     /// - Returns: whether it is new there.
     private mutating func enter(_ item: RunLoopItem, _ index: Int) -> Bool {
         if case .source(let source) = item, source.isPortBased { return register(source, index) }
-        if let resident = residents[item.id] {
-            if resident.memberModes.contains(index) { return false }
-            residents[item.id]?.memberModes.append(index)
+        if let modeItem = modeItems[item.id] {
+            if modeItem.memberModes.contains(index) { return false }
+            modeItems[item.id]?.memberModes.append(index)
         } else {
-            residents[item.id] = Resident(item: item, memberModes: ModeList(index))
+            modeItems[item.id] = ModeItem(item: item, memberModes: ModeList(index))
         }
         modes[index].insert(item)
         return true
@@ -186,7 +186,7 @@ extension RunLoopState {
     }
 
     private func modes(of id: ItemID) -> [Int] {
-        residents[id]?.memberModes.all ?? registrations.modes(of: id)
+        modeItems[id]?.memberModes.all ?? registrations.modes(of: id)
     }
 
     /// The modes that an item is in.
@@ -200,7 +200,7 @@ extension RunLoopState {
     /// individually.
     ///
     /// - Returns: the modes that it has left, with the registrations of its descriptor.
-    mutating func remove(_ id: ItemID, from mode: RunLoopMode) -> [Departure] {
+    mutating func remove(_ id: ItemID, from mode: RunLoopMode) -> [Removal] {
         guard mode == .common else {
             guard let index = index(of: mode) else { return [] }
             commonItems[id]?.ownModes.remove(index)
@@ -211,32 +211,32 @@ extension RunLoopState {
     }
 
     /// Removes an item from everything.
-    mutating func removeEverywhere(_ id: ItemID) -> [Departure] {
+    mutating func removeEverywhere(_ id: ItemID) -> [Removal] {
         commonItems[id] = nil
         return leave(id, memberModes(of: id).sorted())
     }
 
     /// A mode that an item has left.
-    struct Departure: Sendable {
+    struct Removal: Sendable {
         var mode: Int
         var name: RunLoopMode
         var watch: DescriptorWatch?
     }
 
-    private mutating func leave(_ id: ItemID, _ indices: [Int]) -> [Departure] {
-        guard let resident = residents[id] else { return indices.compactMap { unregister(id, $0) } }
-        let leaving = indices.filter { resident.memberModes.contains($0) }
-        let staying = ModeList(resident.memberModes.all.filter { !leaving.contains($0) })
-        residents[id] = staying.map { Resident(item: resident.item, memberModes: $0) }
-        for index in leaving { modes[index].remove(resident.item) }
-        return leaving.map { Departure(mode: $0, name: modes[$0].name) }
+    private mutating func leave(_ id: ItemID, _ indices: [Int]) -> [Removal] {
+        guard let modeItem = modeItems[id] else { return indices.compactMap { unregister(id, $0) } }
+        let leaving = indices.filter { modeItem.memberModes.contains($0) }
+        let staying = ModeList(modeItem.memberModes.all.filter { !leaving.contains($0) })
+        modeItems[id] = staying.map { ModeItem(item: modeItem.item, memberModes: $0) }
+        for index in leaving { modes[index].remove(modeItem.item) }
+        return leaving.map { Removal(mode: $0, name: modes[$0].name) }
     }
 
     /// Removes a port-based source from a mode.
-    private mutating func unregister(_ id: ItemID, _ index: Int) -> Departure? {
+    private mutating func unregister(_ id: ItemID, _ index: Int) -> Removal? {
         guard let number = registrations.registration(of: id, in: index), let source = registrations.list[number].source
         else { return nil }
-        let departure = Departure(mode: index, name: modes[index].name, watch: watch(of: number))
+        let departure = Removal(mode: index, name: modes[index].name, watch: watch(of: number))
         modes[index].count(.source(source), -1)
         modes[index].ready.remove(number, &registrations)
         modes[index].recentReports.remove(number)
@@ -254,20 +254,20 @@ extension RunLoopState {
 
     /// Whether an item is in a mode.
     func isMember(_ id: ItemID, of mode: Int) -> Bool {
-        residents[id]?.memberModes.contains(mode) ?? (registrations.registration(of: id, in: mode) != nil)
+        modeItems[id]?.memberModes.contains(mode) ?? (registrations.registration(of: id, in: mode) != nil)
     }
 
     /// The custom source with this number, if it is in the mode.
     func customSource(_ id: ItemID, in mode: Int) -> RunLoopSource? {
-        guard let resident = residents[id], resident.memberModes.contains(mode),
-            case .source(let source) = resident.item
+        guard let modeItem = modeItems[id], modeItem.memberModes.contains(mode),
+            case .source(let source) = modeItem.item
         else { return nil }
         return source
     }
 
     /// The timer with this number, if it is in the mode.
     func timer(_ id: ItemID, in mode: Int) -> RunLoopTimer? {
-        guard case .timer(let timer) = residents[id]?.item, isMember(id, of: mode) else { return nil }
+        guard case .timer(let timer) = modeItems[id]?.item, isMember(id, of: mode) else { return nil }
         return timer
     }
 
@@ -278,7 +278,7 @@ extension RunLoopState {
 
     /// Whether the item is in any mode of this loop.
     func contains(_ id: ItemID) -> Bool {
-        commonItems[id] != nil || residents[id] != nil || registrations.registration(of: id) != nil
+        commonItems[id] != nil || modeItems[id] != nil || registrations.registration(of: id) != nil
     }
 
     /// Makes a mode common.
@@ -293,14 +293,14 @@ extension RunLoopState {
 
     /// Every item that is in this loop, some more than once.
     var everyItem: [RunLoopItem] {
-        residents.values.map(\.item) + registrations.all.map { .source($0.source) } + commonItems.values.map(\.item)
+        modeItems.values.map(\.item) + registrations.all.map { .source($0.source) } + commonItems.values.map(\.item)
     }
 
     /// Every source, with each mode that it is in: by mode, the oldest first.
     var sourcesByMode: [(source: RunLoopSource, mode: Int)] {
-        let custom = residents.values.flatMap { resident -> [(source: RunLoopSource, mode: Int)] in
-            guard case .source(let source) = resident.item else { return [] }
-            return resident.memberModes.all.map { (source, $0) }
+        let custom = modeItems.values.flatMap { modeItem -> [(source: RunLoopSource, mode: Int)] in
+            guard case .source(let source) = modeItem.item else { return [] }
+            return modeItem.memberModes.all.map { (source, $0) }
         }
         return (custom + registrations.all).sorted { ($0.mode, $0.source.id) < ($1.mode, $1.source.id) }
     }

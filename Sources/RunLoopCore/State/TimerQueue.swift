@@ -16,8 +16,8 @@ struct TimerQueue: Sendable {
         }
     }
 
-    private var byFireDate = IndexedHeap<Key>()
-    private var byLatestDate = IndexedHeap<Key>()
+    private var byFireDate = ItemHeap<Key>()
+    private var byLatestDate = ItemHeap<Key>()
 
     var isEmpty: Bool { byFireDate.isEmpty }
 

@@ -166,7 +166,7 @@ struct AddressableHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
 /// A heap of items, smallest key first, that can find each item.
 ///
 /// A few items are searched linearly, which is faster than a table of their positions.
-struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
+struct ItemHeap<Key: Comparable & Sendable>: Sendable {
     typealias Entry = AddressableHeap<ItemID, Key>.Entry
 
     /// The positions of the items: built when there are many, and empty again when there is no item.

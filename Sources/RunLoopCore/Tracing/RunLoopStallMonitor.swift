@@ -138,7 +138,7 @@ struct StallState: Sendable {
         var inner: Duration = .zero
     }
 
-    private struct Longest: Sendable {
+    private struct CalloutDuration: Sendable {
         var callout: RunLoopCallout
         var mode: RunLoopMode
         var duration: Duration
@@ -148,7 +148,7 @@ struct StallState: Sendable {
     let threshold: Duration
     private var busySince: MonotonicInstant?
     private var open: [OpenCallout] = []
-    private var longest: Longest?
+    private var longest: CalloutDuration?
     private var calloutCount = 0
     private var isReported = false
     private var isArmed = false
@@ -249,15 +249,17 @@ struct StallState: Sendable {
 
     private mutating func consider(_ callout: OpenCallout, _ duration: Duration) {
         if let longest, longest.duration >= duration { return }
-        longest = Longest(callout: callout.callout, mode: callout.mode, duration: duration)
+        longest = CalloutDuration(callout: callout.callout, mode: callout.mode, duration: duration)
     }
 
-    private func underWay(at now: MonotonicInstant) -> Longest? {
-        open.last.map { Longest(callout: $0.callout, mode: $0.mode, duration: $0.since.duration(to: now) - $0.inner) }
+    private func underWay(at now: MonotonicInstant) -> CalloutDuration? {
+        open.last.map {
+            CalloutDuration(callout: $0.callout, mode: $0.mode, duration: $0.since.duration(to: now) - $0.inner)
+        }
     }
 
     private func report(
-        since: MonotonicInstant, at time: MonotonicInstant, isOver: Bool, _ culprit: Longest?
+        since: MonotonicInstant, at time: MonotonicInstant, isOver: Bool, _ culprit: CalloutDuration?
     ) -> RunLoopStall {
         RunLoopStall(
             threadID: threadID, since: since, duration: since.duration(to: time), isOver: isOver,

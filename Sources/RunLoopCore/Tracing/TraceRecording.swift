@@ -76,7 +76,7 @@ final class TraceRecording: RunLoopInstrument {
 /// Events are numbered from 0; the number is their position.
 struct TraceRing: Sendable {
     /// A moment at which recording stopped: whatever was in progress has no end in the trace.
-    struct Cut: Sendable {
+    struct RecordingStop: Sendable {
         /// The position of the first event after it.
         var position: Int
         var time: MonotonicInstant
@@ -87,7 +87,7 @@ struct TraceRing: Sendable {
     private var openingTime = MonotonicInstant.distantPast
     /// How many events were recorded, including those that were overwritten.
     private(set) var count = 0
-    private(set) var cuts: [Cut] = []
+    private(set) var cuts: [RecordingStop] = []
 
     init(capacity: Int) {
         slots = Array(repeating: nil, count: capacity)
@@ -109,7 +109,7 @@ struct TraceRing: Sendable {
         isOpen = false
         let first = firstPosition
         cuts.removeAll { $0.position <= first }
-        cuts.append(Cut(position: count, time: max(time, lastTime)))
+        cuts.append(RecordingStop(position: count, time: max(time, lastTime)))
     }
 
     /// Records an event, over the oldest one when there is no room. An event from before recording began is left out:
@@ -151,7 +151,8 @@ enum TraceBalance {
     ///   - time: when whatever is still in progress should end.
     /// - Returns: the events, of which each begin has its end.
     static func balanced(
-        _ events: [RunLoopTraceEvent], from position: Int, cuts: [TraceRing.Cut], endingAt time: MonotonicInstant
+        _ events: [RunLoopTraceEvent], from position: Int, cuts: [TraceRing.RecordingStop],
+        endingAt time: MonotonicInstant
     ) -> [RunLoopTraceEvent] {
         var balance = Balance()
         var cuts = cuts[...]

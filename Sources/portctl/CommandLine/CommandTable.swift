@@ -156,7 +156,7 @@ enum Command: String, CaseIterable {
 /// Everything that is known of a command. Parsing, help, completion, suggestions and the man page are made of this.
 struct CommandDescription {
     /// Whether a command runs a program, whose words follow `--`.
-    enum ProgramUse: Equatable {
+    enum ProgramArgument: Equatable {
         case none, optional, required
         /// A program in place of the arguments.
         case alternative
@@ -165,7 +165,7 @@ struct CommandDescription {
     let command: Command
     let summary: String
     var arguments: [Argument] = []
-    var program = ProgramUse.none
+    var program = ProgramArgument.none
     var options: [Option] = []
     /// Further notes, a paragraph each.
     var notes: [String] = []

@@ -103,8 +103,8 @@ extension Invocation {
     ///
     /// - Returns: whether it refuses nothing that the library uses.
     func doctor() throws -> Bool {
-        let findings = Diagnosis(directory: options["--directory"]).findings()
-        let table = Table(columns: Finding.columns, rows: findings.map(\.cells))
+        let findings = Doctor(directory: options["--directory"]).findings()
+        let table = Table(columns: ProbeResult.columns, rows: findings.map(\.cells))
         try write(table, json: .array(findings.map(\.json))) { $0 == 0 ? .title : findings[$0 - 1].style }
         if !has("--json") {
             let advice = findings.compactMap(\.advice)

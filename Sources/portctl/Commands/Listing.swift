@@ -27,11 +27,11 @@ extension Invocation {
     }
 
     /// All names: those of live ports, and those whose owners are started on demand.
-    private func rows(_ server: PortNameServer) throws -> [PortRow] {
+    private func rows(_ server: PortNameServer) throws -> [NameListing] {
         let running = try server.listAnswers(within: duration("--timeout")).compactMap { registration, answer in
-            isShown(registration) ? PortRow(registration, PortRow.State(answer)) : nil
+            isShown(registration) ? NameListing(registration, NameListing.State(answer)) : nil
         }
-        let waiting = try server.listDeclared().map { PortRow($0, .waiting) }
+        let waiting = try server.listDeclared().map { NameListing($0, .waiting) }
         return (running + waiting).sorted { $0.name < $1.name }
     }
 
@@ -47,8 +47,8 @@ extension Invocation {
         return Array(names.map { $0.shown + "\n" }.joined().utf8)
     }
 
-    private static func table(_ rows: [PortRow]) -> Table {
-        Table(columns: PortRow.columns, rows: rows.map(\.cells))
+    private static func table(_ rows: [NameListing]) -> Table {
+        Table(columns: NameListing.columns, rows: rows.map(\.cells))
     }
 
     /// Shows the list repeatedly, until a signal comes: on a terminal in place.

@@ -13,7 +13,7 @@ extension Invocation {
         let (server, port) = (try nameServer(), MachPort())
         // While a command runs, messages wait in the port's queue, and requests for the port's statistics are answered.
         let thread = try ResidentThread(name: "port reading")
-        let reading = try PortReading(of: port, on: thread.loop)
+        let reading = try PortReader(of: port, on: thread.loop)
         // In a shared directory the port serves all its members.
         port.setPeerPolicy(try .members(of: server))
         try checkInOrRegister(server, for: port)

@@ -13,7 +13,7 @@ import Synchronization
 // share of the time: one that has not answered by then yields its slot to one that was not asked yet.
 
 /// The answer of a port's owner.
-package enum StatisticsAnswer: Hashable, Sendable {
+package enum StatisticsReply: Hashable, Sendable {
     case answered(PortStatistics)
     /// It lives, and has not answered in time: it is stopped, or busy with work other than its port.
     case busy
@@ -27,7 +27,7 @@ package enum StatisticsAnswer: Hashable, Sendable {
 }
 
 /// Questions that are under way.
-package struct StatisticsInquiry: ~Copyable {
+package struct StatisticsQuery: ~Copyable {
     /// How many ports are asked at the same time.
     package static let simultaneous = 128
     /// The token of each question.
@@ -42,8 +42,8 @@ package struct StatisticsInquiry: ~Copyable {
     /// The time that each has when others wait for its slot.
     private let share: Duration
     private let epoll: EpollSet
-    private var answers: [StatisticsAnswer]
-    private var open: [Int: (question: PortQuestion, since: MonotonicInstant)] = [:]
+    private var answers: [StatisticsReply]
+    private var open: [Int: (question: PortQuery, since: MonotonicInstant)] = [:]
     private var askedCount = 0
 
     private init(
@@ -75,8 +75,8 @@ package struct StatisticsInquiry: ~Copyable {
         connecting connect: @escaping Connect = { (address) throws(PortError) in
             try ProcessEndpoints.connect(toPath: address.path)
         }
-    ) throws(PortError) -> [StatisticsAnswer] {
-        var inquiry = try StatisticsInquiry(addresses, until: deadline, connecting: connect)
+    ) throws(PortError) -> [StatisticsReply] {
+        var inquiry = try StatisticsQuery(addresses, until: deadline, connecting: connect)
         while try inquiry.askMore() {
             if !inquiry.receive() { inquiry.endOverdue() }
         }
@@ -109,7 +109,7 @@ package struct StatisticsInquiry: ~Copyable {
 
     private mutating func ask(_ index: Int) throws(PortError) {
         let header = PacketHeader(kind: .statistics, asks: Self.token)
-        switch try PortQuestion.ask(header, over: connect(addresses[index])) {
+        switch try PortQuery.ask(header, over: connect(addresses[index])) {
         case .busy: answers[index] = .busy
         case .dead: break
         case .asked(let question):
@@ -154,10 +154,10 @@ package struct StatisticsInquiry: ~Copyable {
 }
 
 /// A connection to a port for one question and what comes in response.
-struct PortQuestion: Sendable {
+struct PortQuery: Sendable {
     /// The outcome of the attempt to ask.
     enum Outcome: Sendable {
-        case asked(PortQuestion)
+        case asked(PortQuery)
         /// The listener's backlog is full.
         case busy
         /// No process listens there.
@@ -185,7 +185,7 @@ struct PortQuestion: Sendable {
         case .connected(let socket, _):
             do throws(SystemError) {
                 let outcome = try sysSendPacket(socket.rawValue, head: header.words)
-                return outcome == .sent ? .asked(PortQuestion(socket: socket)) : .dead
+                return outcome == .sent ? .asked(PortQuery(socket: socket)) : .dead
             } catch {
                 throw PortError(error)
             }
@@ -206,7 +206,7 @@ struct PortQuestion: Sendable {
 /// Reads a port's sockets on a loop on which no handler is called. The thread that dequeues the messages may be busy
 /// with one for a long time: what comes meanwhile waits in the queue, as far as there is room, and questions are
 /// answered.
-package final class PortReading: Sendable {
+package final class PortReader: Sendable {
     private let localPort: LocalPort  // immutable
     private let source: RunLoopSource  // guards itself
 
@@ -279,7 +279,7 @@ extension SendRight {
         try destination.checkProcess()
         if let localPort = destination as? LocalPort { return localPort.isDead ? nil : localPort.statistics }
         guard destination is RemotePort else { return nil }
-        return try StatisticsInquiry.ask([destination.address()], until: .after(limit))[0].statistics
+        return try StatisticsQuery.ask([destination.address()], until: .after(limit))[0].statistics
     }
 }
 

@@ -4,7 +4,7 @@
 import NamedPortServer
 
 /// The result of a probe of `portctl doctor`.
-struct Finding: Equatable {
+struct ProbeResult: Equatable {
     enum State: String {
         case works
         /// The system does not support it, or forbids it.

@@ -4,7 +4,7 @@
 import NamedPortServer
 
 /// What is known of a name, and how to show it.
-struct PortRow {
+struct NameListing {
     /// The state of the port.
     enum State: Hashable {
         case running(PortStatistics)
@@ -15,7 +15,7 @@ struct PortRow {
         /// Its owner is started when a client connects; `owner` listens until then.
         case waiting
 
-        init(_ answer: StatisticsAnswer) {
+        init(_ answer: StatisticsReply) {
             self =
                 switch answer {
                 case .answered(let statistics): .running(statistics)
@@ -150,7 +150,7 @@ struct PortRow {
     }
 }
 
-extension PortRow {
+extension NameListing {
     /// How many bytes of a command line are read at most: a process may have any number.
     private static let commandLimit = 16_384
 

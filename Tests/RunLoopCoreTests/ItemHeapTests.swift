@@ -6,13 +6,13 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite struct IndexedHeapTests {
+@Suite struct ItemHeapTests {
     @Test(
         "items come out by key, however they went in, were changed and removed: few, some, and many", .seeded,
         arguments: [4, 14, 300] as [UInt64])
     func order(most: UInt64) {
         var random = Seed.generator(stream: most)
-        var heap = IndexedHeap<Int>()
+        var heap = ItemHeap<Int>()
         var model: [ItemID: Int] = [:]
         for _ in 0..<5000 {
             let id = ItemID(rawValue: .random(in: 1...most, using: &random))
@@ -44,7 +44,7 @@ import Testing
         arguments: [4, 14, 300] as [Int])
     func inOrder(most: Int) {
         var random = Seed.generator(stream: UInt64(most))
-        var heap = IndexedHeap<Int>()
+        var heap = ItemHeap<Int>()
         var model: [(id: ItemID, key: Int)] = []
         var last = 0
         for _ in 0..<20_000 {
@@ -86,7 +86,7 @@ import Testing
     @Test("of items that come by key, adding one and removing the first cost the same, be they few or many")
     func steps() {
         func cost(beside others: Int) -> Int {
-            var heap = IndexedHeap<Int>()
+            var heap = ItemHeap<Int>()
             for key in 0..<others { heap.add(ItemID(), key) }
             let before = heap.steps
             for key in others..<(others + 3 * others) {
@@ -101,7 +101,7 @@ import Testing
 
     @Test("an item knows its key and is there once")
     func identity() {
-        var heap = IndexedHeap<Int>()
+        var heap = ItemHeap<Int>()
         let id = ItemID()
         heap.set(id, 5)
         heap.set(id, 3)

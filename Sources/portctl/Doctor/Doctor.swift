@@ -5,11 +5,11 @@ import NamedPortServer
 import PortCLibrary
 
 /// All that `portctl doctor` tries. Each probe does what the library does, if possible by the library's own functions.
-struct Diagnosis: Sendable {
+struct Doctor: Sendable {
     /// The directory of names; nil for the user's own.
     let directory: String?
 
-    func findings() -> [Finding] {
+    func findings() -> [ProbeResult] {
         (Self.system + Self.calls + Self.limits + [directoryProbe, names] + Self.speed).map { $0.make() }
     }
 
@@ -148,7 +148,7 @@ struct Diagnosis: Sendable {
 
 // MARK: - Ports
 
-extension Diagnosis {
+extension Doctor {
     /// The limits of the system, and how much is left.
     static let limits = [
         Probe(
@@ -312,17 +312,17 @@ struct Probe: Sendable {
     let body: @Sendable () throws -> Outcome
 
     /// Runs the probe.
-    func make() -> Finding {
+    func make() -> ProbeResult {
         do {
             switch try body() {
-            case .works(let found): return Finding(subject: subject, state: .works, found: found)
-            case .fact(let found): return Finding(subject: subject, state: .fact, found: found)
+            case .works(let found): return ProbeResult(subject: subject, state: .works, found: found)
+            case .fact(let found): return ProbeResult(subject: subject, state: .fact, found: found)
             case .low(let found):
-                return Finding(subject: subject, state: .low, found: found, cost: cost, remedy: remedy)
+                return ProbeResult(subject: subject, state: .low, found: found, cost: cost, remedy: remedy)
             }
         } catch {
             let code = (error as? SystemError)?.code ?? (error as? PortError)?.systemError?.code
-            return Finding(
+            return ProbeResult(
                 subject: subject, state: .refused, found: "\(error)", cost: cost,
                 remedy: Self.remedyOfLimit(code) ?? remedy ?? generalRemedy(code))
         }

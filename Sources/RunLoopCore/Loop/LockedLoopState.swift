@@ -7,9 +7,9 @@ import Synchronization
 ///
 /// The loop's thread leaves a mark when it has found something that holds until the state changes. Every later access
 /// to the state removes the mark. As long as the mark is there, the thread need not take the lock to check again.
-struct GuardedLoopState: ~Copyable, Sendable {
+struct LockedLoopState: ~Copyable, Sendable {
     /// What the loop's thread has found, for its next step.
-    enum Finding: UInt8, AtomicRepresentable {
+    enum CachedVerdict: UInt8, AtomicRepresentable {
         case nothing
         /// There is nothing to do but the source that it performs.
         case onlySource
@@ -21,14 +21,14 @@ struct GuardedLoopState: ~Copyable, Sendable {
 
     private let state = Mutex(RunLoopState())
     /// Changed under the lock.
-    private let finding = Atomic<Finding>(.nothing)
+    private let verdict = Atomic<CachedVerdict>(.nothing)
 
     /// Reads or changes the state.
     borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending RunLoopState) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         try state.withLock { (state) throws(Failure) -> sending Result in
-            finding.store(.nothing, ordering: .relaxed)
+            verdict.store(.nothing, ordering: .relaxed)
             return try body(&state)
         }
     }
@@ -38,7 +38,7 @@ struct GuardedLoopState: ~Copyable, Sendable {
     ///
     /// A mark names no run, mode or source: it belongs to the innermost run, because each run that begins or ends
     /// removes it, and each `holds` follows a `find` of its own run.
-    func holds(_ found: Finding) -> Bool { finding.load(ordering: .acquiring) == found }
+    func holds(_ found: CachedVerdict) -> Bool { verdict.load(ordering: .acquiring) == found }
 
     /// Reads or changes the state, and leaves a mark.
     ///
@@ -47,11 +47,11 @@ struct GuardedLoopState: ~Copyable, Sendable {
     ///   - body: returns whether to leave it, and a result.
     /// - Returns: that result.
     borrowing func find<Result: Sendable>(
-        _ found: Finding, _ body: (inout sending RunLoopState) -> (holds: Bool, Result)
+        _ found: CachedVerdict, _ body: (inout sending RunLoopState) -> (holds: Bool, Result)
     ) -> Result {
         state.withLock { state in
             let (holds, result) = body(&state)
-            finding.store(holds ? found : .nothing, ordering: .relaxed)
+            verdict.store(holds ? found : .nothing, ordering: .relaxed)
             return result
         }
     }

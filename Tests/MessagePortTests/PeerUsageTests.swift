@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("PeerAccounts") struct PeerAccountsTests {
+@Suite("PeerUsage") struct PeerUsageTests {
     private func accounts(connections: Int = 10) -> Ledger {
         let ledger = Ledger()
         ledger.accounts.limits.connections = connections
@@ -320,7 +320,7 @@ import Testing
 
 /// Accounts in a box, so that expectations can change them.
 private final class Ledger {
-    var accounts = PeerAccounts()
+    var accounts = PeerUsage()
 
     var isEmpty: Bool { accounts.isEmpty }
 

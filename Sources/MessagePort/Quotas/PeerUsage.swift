@@ -41,8 +41,8 @@ struct ResourceUsage: Hashable, Sendable {
 }
 
 /// Counts per process.
-struct PeerAccounts {
-    private struct Account {
+struct PeerUsage {
+    private struct ProcessUsage {
         var connections = 0
         var cost = ResourceUsage()
         /// The connections that are not read until there is room.
@@ -54,7 +54,7 @@ struct PeerAccounts {
     }
 
     /// What the processes of one user use together.
-    private struct UserAccount {
+    private struct UserUsage {
         var processes = 0
         var connections = 0
         var rings = 0
@@ -72,8 +72,8 @@ struct PeerAccounts {
     var limits = PeerLimits.standard
     /// How many messages the port's queue may hold; nil when its policy makes room for each.
     var queueLimit: Int?
-    private var accounts = PeerTable<PeerID, Account>()
-    private var users = PeerTable<UInt32, UserAccount>()
+    private var accounts = PeerTable<PeerID, ProcessUsage>()
+    private var users = PeerTable<UInt32, UserUsage>()
     /// The process to which each connection belongs.
     private var owners: [UInt64: PeerID] = [:]
     /// How many of the users have messages.
@@ -89,13 +89,13 @@ struct PeerAccounts {
     private func messageLimit(of user: UInt32, isSharer: Bool = true) -> Int {
         if let limit = limits.queuedMessages { return limit }
         guard let queueLimit, accounts.count > 1 else { return .max }
-        let account = users.index(of: user).map { users[$0] } ?? UserAccount()
+        let account = users.index(of: user).map { users[$0] } ?? UserUsage()
         let limit = userMessageLimit(of: account, queueLimit, isSharer: isSharer || account.sharers > 0)
         return Self.share(of: limit, account.processes, isSharer ? account.sharers : account.sharers + 1)
     }
 
     /// How many messages the processes of a user may have in a queue.
-    private func userMessageLimit(of account: UserAccount, _ queueLimit: Int, isSharer: Bool = true) -> Int {
+    private func userMessageLimit(of account: UserUsage, _ queueLimit: Int, isSharer: Bool = true) -> Int {
         Self.share(of: queueLimit, users.count, isSharer ? sharerCount : sharerCount + 1)
     }
 
@@ -293,14 +293,14 @@ struct PeerAccounts {
         return accounts.allOwners.filter { $0.user == owner.user }
     }
 
-    private mutating func change(_ owner: PeerID, _ body: (inout Account) -> Void) {
-        let index = accounts.index(of: owner, default: Account())
+    private mutating func change(_ owner: PeerID, _ body: (inout ProcessUsage) -> Void) {
+        let index = accounts.index(of: owner, default: ProcessUsage())
         let (before, connections, rings, wasEmpty) = (
             accounts[index].cost, accounts[index].connections, accounts[index].rings.count, accounts[index].isEmpty
         )
         body(&accounts[index])
         let (after, isEmpty) = (accounts[index].cost, accounts[index].isEmpty)
-        let user = users.index(of: owner.user, default: UserAccount())
+        let user = users.index(of: owner.user, default: UserUsage())
         let hadMessages = users[user].cost.messages > 0
         users[user].connections += accounts[index].connections - connections
         users[user].rings += accounts[index].rings.count - rings
@@ -316,8 +316,8 @@ struct PeerAccounts {
 }
 
 /// Which other processes a port talks to, and what each may use.
-final class PeerRules: Sendable {
-    static var standard: PeerRules { PeerRules(policy: .sameUser, limits: .standard) }
+final class PeerConfiguration: Sendable {
+    static var standard: PeerConfiguration { PeerConfiguration(policy: .sameUser, limits: .standard) }
 
     let policy: PeerPolicy  // immutable
     let limits: PeerLimits  // immutable
