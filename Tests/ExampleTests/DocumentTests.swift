@@ -128,7 +128,7 @@ struct DocumentTests {
             "`PortName.limit`": PortName.limit,
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
             "`SharedRing.capacity`": SharedRing.capacity,
-            "`OutgoingPath.earningCount`": OutgoingPath.earningCount,
+            "`Tuning.earningCount`": Tuning.earningCount,
             "`PeerUsage.ringLimit`": PeerUsage.ringLimit,
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,
             "`RunLoopTracer.maximumCapacity`": RunLoopTracer.maximumCapacity,

@@ -50,7 +50,9 @@ struct WordTests {
     }
 
     private static func paths() throws -> [String] {
-        let own = ["Docs/Style.md", "Tests/ExampleTests/WordTests.swift"]
+        let own = [
+            "Docs/Style.md", "Tests/ExampleTests/WordTests.swift", "Tests/ExampleTests/TypeWordTests.swift",
+        ]
         var paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
         for folder in ["Sources", "Tests", "Docs", "Examples", "Benchmarks"] {
             let names = try FileManager.default.subpathsOfDirectory(

@@ -80,7 +80,7 @@ import Testing
             }
             try exchange(10)
             let (_, calls) = try SystemCallFaults.counting { () throws in try exchange(80) }
-            let looks = 80 / (SoleActivePeer.solePollLimit + 1)
+            let looks = 80 / (Tuning.solePollLimit + 1)
             #expect(calls[.sendmsg] == 80)
             #expect(calls[.recvmsg, default: 0] <= 80 + looks, "\(calls)")
             // The loop's wait for each, and the port's query which socket it is.

@@ -82,7 +82,7 @@ import Testing
                     #expect(try right.ask(MachMessage(id: 1)).id == 1)
                     count += 1
                 }
-                #expect(count >= OutgoingPath.earningCount && count < 100_000)
+                #expect(count >= Tuning.earningCount && count < 100_000)
                 let never = try bench.right(to: port)
                 for _ in 0..<200 { _ = try never.ask(MachMessage()) }
                 #expect(try !hasRings(never))
@@ -171,8 +171,8 @@ import Testing
             }
             if try !usesRing() { _ = try messages(until: true) }
             for _ in 0..<2 {
-                #expect(try messages(until: false) <= OutgoingPath.wakeUpLimit + 1)
-                #expect(try messages(until: true) == OutgoingPath.sleepyCount)
+                #expect(try messages(until: false) <= Tuning.wakeUpLimit + 1)
+                #expect(try messages(until: true) == Tuning.sleepyCount)
             }
         }
     }

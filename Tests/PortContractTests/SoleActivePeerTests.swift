@@ -26,7 +26,7 @@ import Testing
             #expect(lone.next() == nil)
             lone.didPoll(found: talker)
             for _ in 0..<2 {
-                for _ in 0..<SoleActivePeer.solePollLimit { #expect(lone.next() === talker) }
+                for _ in 0..<Tuning.solePollLimit { #expect(lone.next() === talker) }
                 #expect(lone.next() == nil)
                 lone.didPoll(found: talker)
             }
@@ -71,7 +71,7 @@ import Testing
             let order = heard.withLock { $0 }
             #expect(order.filter { $0 < 100 } == Array(0..<20))
             let place = try #require(order.firstIndex(of: 100))
-            #expect(place >= 9 && place <= 9 + SoleActivePeer.solePollLimit + 2, "\(order)")
+            #expect(place >= 9 && place <= 9 + Tuning.solePollLimit + 2, "\(order)")
             port.invalidate()
         }
     }

@@ -47,7 +47,7 @@ import Testing
         }
         let allowance = ProcessorAllowance(processors: { 2 }, quota: quota)
         let start = MonotonicInstant.now
-        #expect(ProcessorAllowance.validity == .seconds(5))
+        #expect(Tuning.allowanceValidity == .seconds(5))
         #expect(allowance.allowsSpinning(at: start))
         limit.append(1)
         #expect(allowance.allowsSpinning(at: start.advanced(by: .seconds(5) - .nanoseconds(1))))

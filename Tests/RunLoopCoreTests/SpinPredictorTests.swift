@@ -54,7 +54,7 @@ import Testing
     // MARK: Yields
 
     private static let now = MonotonicInstant(nanoseconds: 1_000_000_000)
-    private static let gap = SpinPredictor.timeBetweenCalls
+    private static let gap = Tuning.timeBetweenCalls
 
     private func predictor(yielding yields: [SpinPredictor.Yield]) -> SpinPredictor {
         var predictor = SpinPredictor()

@@ -74,18 +74,6 @@ struct OutgoingPath: Sendable {
         case refused
     }
 
-    /// This many packets within this time earn rings.
-    static let earningCount = 64
-    static let earningTime = Duration.milliseconds(250)
-    /// After a packet with descriptors, this many without must go by socket before the ring is used again.
-    private static let packetsUntilRing = 8
-    /// After this many packets in a row for which the reader had to be woken, the socket is faster: it carries a packet
-    /// where the ring needs a wake-up.
-    static let wakeUpLimit = 16
-    /// Then this many packets go by socket, until the next check whether the reader still sleeps. The reader gets this
-    /// number, so it need not peek at a packet before it reads it.
-    static let sleepyCount = 128
-
     var use: RingPolicy
     private var phase = Phase.none
     private var writer: RingProducer?
@@ -124,10 +112,10 @@ struct OutgoingPath: Sendable {
         case .always: return true
         case .earned: break
         }
-        guard sentCount >= Self.earningCount else { return false }
+        guard sentCount >= Tuning.earningCount else { return false }
         let now = MonotonicInstant.coarse
         defer { (sentCount, countStart) = (0, now) }
-        return countStart.advanced(by: Self.earningTime) >= now
+        return countStart.advanced(by: Tuning.earningTime) >= now
     }
 
     /// Whether the peer has not answered an offer.
@@ -181,7 +169,7 @@ struct OutgoingPath: Sendable {
             sentCount += 1
             return .socket
         }
-        if !packet.descriptors.isEmpty { socketCount = Self.packetsUntilRing }
+        if !packet.descriptors.isEmpty { socketCount = Tuning.packetsUntilRing }
         if promisedCount > 0 { return .promised }
         if !packet.descriptors.isEmpty { return leaveRing() }
         guard isOnRing else {
@@ -192,8 +180,8 @@ struct OutgoingPath: Sendable {
             guard let isEmpty = writer?.isEmpty() else { return .broken }
             return isEmpty ? .announce : .socket
         }
-        if wakeUpCount == Self.wakeUpLimit {
-            return leaveRing(promising: Self.sleepyCount)
+        if wakeUpCount == Tuning.wakeUpLimit {
+            return leaveRing(promising: Tuning.sleepyCount)
         }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
         case .written(let state): return .written(didWrite(state))
@@ -212,7 +200,7 @@ struct OutgoingPath: Sendable {
     ///   - bytes: its bytes.
     /// - Returns: what to do then; nil when it is not in the ring, and `route` says what to do.
     mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
-        guard isOnRing, wakeUpCount < Self.wakeUpLimit else { return nil }
+        guard isOnRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
         switch writer?.write(head, lead: lead, bytes) {
         case .written(let state): return didWrite(state)
         case .closing: return .closing

@@ -6,12 +6,9 @@ import RunLoopCore
 import Synchronization
 
 extension PortSockets {
-    /// The most connections that one call accepts; the others are reported again.
-    private static let acceptBudget = 64
-
     /// Accepts the connections that wait.
     func acceptAll(for sink: any MessageSink) {
-        for _ in 0..<Self.acceptBudget {
+        for _ in 0..<Tuning.acceptBudget {
             guard acceptOne(for: sink) else { return }
         }
     }
@@ -173,9 +170,6 @@ package final class ReservedDescriptor: Sendable {
 /// saves two system calls. Whatever else comes waits for the next poll of all sockets: every eighth one, and the one
 /// after a poll of that connection that found nothing.
 struct SoleActivePeer: Sendable {
-    /// How many polls of the connection alone may follow each other.
-    static let solePollLimit = 7
-
     private var connection: SocketConnection?
     /// Whether the last two polls of all sockets have found it alone.
     private var isProven = false
@@ -197,7 +191,7 @@ struct SoleActivePeer: Sendable {
     mutating func didPoll(found: SocketConnection?) {
         isProven = found != nil && found === connection
         connection = found
-        solePollsLeft = Self.solePollLimit
+        solePollsLeft = Tuning.solePollLimit
     }
 
     /// A connection was removed from the set.

@@ -165,9 +165,6 @@ package final class PortSockets: QuotaObserver {
         }
     }
 
-    /// How many times one poll asks the kernel, for 64 sockets each, while it skips some of those that are reported.
-    private static let roundLimit = 8
-
     /// Receives what has arrived on any of the sockets. Never waits.
     ///
     /// - Parameters:
@@ -183,7 +180,7 @@ package final class PortSockets: QuotaObserver {
         ReservedDescriptor.shared.restore()
         if lacksConnection.load(ordering: .relaxed) { restoreSilenced() }
         var count = 0
-        for _ in 0..<Self.roundLimit {
+        for _ in 0..<Tuning.reportRounds {
             let reports = epoll.wait(until: .distantPast)
             count += reports.count
             let hasSkippedSome = receive(reports, into: sink, &budget)

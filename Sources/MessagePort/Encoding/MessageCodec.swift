@@ -71,14 +71,10 @@ extension EncodedMessage {
         return message
     }
 
-    /// From this size on a payload is copied rather than moved by the eight bytes of its record's head: glibc before
-    /// 2.40 does that with one instruction, which is slow when the target is so close behind the source.
-    private static let copiedSize = 4 << 10
-
     /// The body of a small payload that is one record of bytes; nil for others, which stay as they are.
     private mutating func removeOnlyBytes() -> [UInt8]? {
         var position = 0
-        guard payload.count < Self.copiedSize, let (kind, body) = record(at: &position, tailSize: 0), kind == .bytes,
+        guard payload.count < Tuning.copiedSize, let (kind, body) = record(at: &position, tailSize: 0), kind == .bytes,
             body.endIndex == payload.count
         else { return nil }
         var bytes: [UInt8] = []

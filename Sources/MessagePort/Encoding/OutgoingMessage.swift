@@ -89,14 +89,10 @@ struct OutgoingMessage: Sendable {
 }
 
 extension OutgoingMessage {
-    /// A message that may fit into an empty socket, which holds four packets, goes in as few packets as possible.
-    static let undividedSize = 4 * PacketHeader.payloadLimit
-    /// From this size on, in a message above that size, the tail has packets of its own, so that it can be received
-    /// into its final memory.
-    private static let dividedTailSize = 16 << 10
-
     /// Whether the tail has packets of its own.
-    var isDivided: Bool { tail.count >= Self.dividedTailSize && size > Self.undividedSize }
+    var isDivided: Bool {
+        tail.count >= Tuning.dividedTailSize && size > Tuning.undividedPackets * PacketHeader.payloadLimit
+    }
 
     /// A piece of the payload as a packet.
     ///

@@ -21,8 +21,6 @@ struct MessageQueue: ~Copyable {
     /// How many messages are dequeued before the next batch: there is another consumer, or the last batch was useless.
     private var dequeuesBeforeLease: UInt8 = 0
 
-    private static let dequeuesAfterRevocation: UInt8 = 64
-
     private var frontCount: Int { frontCountAtMost == 0 ? 0 : front?.count ?? 0 }
     var count: Int { row.count + frontCount }
     var isEmpty: Bool { row.isEmpty && frontCount == 0 }
@@ -104,7 +102,7 @@ struct MessageQueue: ~Copyable {
         isLeased = false
         frontCountAtMost = Int32(batch.count)
         // The remaining messages are moved: that must not happen for each message.
-        if leasedCount > 0 || frontCountAtMost > 0 { dequeuesBeforeLease = Self.dequeuesAfterRevocation }
+        if leasedCount > 0 || frontCountAtMost > 0 { dequeuesBeforeLease = Tuning.dequeuesAfterRevocation }
         front = frontCountAtMost == 0 ? nil : MessageBatch(batch.withRow { $0.moveAll() })
     }
 
@@ -113,7 +111,7 @@ struct MessageQueue: ~Copyable {
     mutating func endLease() {
         guard isLeased, let front else { return }
         isLeased = false
-        if front.end() == 0 { dequeuesBeforeLease = Self.dequeuesAfterRevocation }
+        if front.end() == 0 { dequeuesBeforeLease = Tuning.dequeuesAfterRevocation }
         recount()
     }
 }
@@ -121,10 +119,6 @@ struct MessageQueue: ~Copyable {
 // @unchecked: the memory belongs to the value, which is in one property and is guarded by what guards that.
 /// A FIFO of messages in one piece of memory.
 @safe struct MessageBuffer: ~Copyable, @unchecked Sendable {
-    private static let smallest = 2
-    /// A buffer with more room is not exchanged: it would stay with a queue that has few messages.
-    private static let mostExchanged = 64
-
     private var slots: UnsafeMutablePointer<MachMessage>?
     // Four bytes each: every port has a buffer.
     private var capacity: Int32 = 0
@@ -151,7 +145,7 @@ struct MessageQueue: ~Copyable {
     /// Appends the messages of another buffer, which is empty then. When there are none here, the two buffers are
     /// usually swapped: that costs the same for many messages as for one.
     mutating func append(allOf other: inout MessageBuffer) {
-        if isEmpty, capacity <= max(other.capacity, Int32(Self.mostExchanged)) { return swap(&self, &other) }
+        if isEmpty, capacity <= max(other.capacity, Int32(Tuning.mostExchanged)) { return swap(&self, &other) }
         let count = other.count
         if Int(capacity - end) < count { makeRoom(for: count) }
         if let slots = unsafe slots, let source = unsafe other.firstSlot {
@@ -168,7 +162,7 @@ struct MessageQueue: ~Copyable {
         if count <= capacity / 2, count + more <= capacity, let slots = unsafe slots {
             unsafe slots.moveInitialize(from: slots + Int(first), count: count)
         } else {
-            moveMessages(intoRoomFor: max(Self.smallest, capacity * 2, count + more))
+            moveMessages(intoRoomFor: max(Tuning.smallestBuffer, capacity * 2, count + more))
         }
         (first, end) = (0, end - first)
     }

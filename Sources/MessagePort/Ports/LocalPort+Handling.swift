@@ -94,13 +94,10 @@ extension LocalPort {
         }
     }
 
-    /// How long the sender of a stream is given at most: enough for about nine messages.
-    private static let timeForMore = Duration.microseconds(1)
-
     /// Gives the sender of a stream, all of which was handled, a moment to send more. A receiver that leases each
     /// message by itself locks as often as the sender, and both wait for the lock.
     private func waitForMore() {
-        let end = MonotonicInstant.after(Self.timeForMore)
+        let end = MonotonicInstant.after(Tuning.timeForMore)
         repeat {
             for _ in 0..<16 { sysPause() }
         } while MonotonicInstant.now < end

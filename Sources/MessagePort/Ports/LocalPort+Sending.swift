@@ -218,25 +218,19 @@ extension LocalPort.State {
 // wake-up for each message. So the sender continues when half of the queue is free; the other half keeps the receiver
 // busy until then.
 extension LocalPort {
-    /// How many polls in a row may find that no message was dequeued.
-    private static let checksWithoutProgress = 8
-    /// How many pauses between polls: about a microsecond.
-    private static let pausesBetweenChecks = 32
-    private static let longestSpin = Duration.microseconds(100)
-
     /// Spins until there is room, or sleeping is the better wait.
     func spinForRoom(until deadline: MonotonicInstant) {
         guard var count = state.withLock({ $0.mailbox.countWithoutRoom }) else { return }
         let now = MonotonicInstant.now
         guard ProcessorAllowance.shared.allowsSpinning(at: now) else { return }
-        let end = min(deadline, now.advanced(by: Self.longestSpin))
-        var checksWithoutProgress = 0
-        while checksWithoutProgress < Self.checksWithoutProgress {
-            for _ in 0..<Self.pausesBetweenChecks { sysPause() }
+        let end = min(deadline, now.advanced(by: Tuning.longestSpin))
+        var uselessChecks = 0
+        while uselessChecks < Tuning.checksWithoutProgress {
+            for _ in 0..<Tuning.pausesBetweenChecks { sysPause() }
             guard let (newCount, limit) = state.withLock({ $0.mailbox.fill }), newCount > limit / 2, .now < end else {
                 return
             }
-            checksWithoutProgress = newCount < count ? 0 : checksWithoutProgress + 1
+            uselessChecks = newCount < count ? 0 : uselessChecks + 1
             count = newCount
         }
     }

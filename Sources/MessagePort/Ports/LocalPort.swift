@@ -153,12 +153,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         state.withLock { !$0.mailbox.queue.isEmpty }
     }
 
-    /// After this many dequeued messages the sockets are polled again.
-    private static let dequeuesBetweenPolls = 32
-
-    /// How many times the sockets are polled for one message: what is read may be no message.
-    private static let pollsForOne = 4
-
     /// Dequeues the oldest message; polls the sockets when the queue is empty, and occasionally when it is not.
     ///
     /// When it returns nil, the doorbell is no longer readable, or is signalled again for what is left.
@@ -166,7 +160,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var budget = receiveBudget
         if readsAhead { receiveAllFromSockets(&budget) }
         if let message = dequeueMessage() { return message }
-        for _ in 0..<Self.pollsForOne {
+        for _ in 0..<Tuning.pollsForOne {
             let count = receiveFromSockets(&budget)
             if let message = dequeueMessage() { return message }
             if count == 0 { return nil }
@@ -178,7 +172,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     /// Dequeues the oldest message.
     func dequeueMessage() -> MachMessage? {
         var action: DequeueAction?
-        var message = state.withLock { $0.dequeue(for: nil, pollingAfter: Self.dequeuesBetweenPolls, &action) }
+        var message = state.withLock { $0.dequeue(for: nil, pollingAfter: Tuning.dequeuesBetweenPolls, &action) }
         settle(&message, action)
         return message
     }
@@ -189,8 +183,8 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var (action, missed) = (DequeueAction?.none, SourceList?.none)
         var message = state.withLock { state in
             defer { missed = state.endExclusiveReceive() }
-            let taken = state.dequeue(for: handler, pollingAfter: Self.dequeuesBetweenPolls, &action)
-            batch = taken == nil ? nil : state.leaseBatch(pollingAfter: Self.dequeuesBetweenPolls)
+            let taken = state.dequeue(for: handler, pollingAfter: Tuning.dequeuesBetweenPolls, &action)
+            batch = taken == nil ? nil : state.leaseBatch(pollingAfter: Tuning.dequeuesBetweenPolls)
             return taken
         }
         missed?.ring()
@@ -253,12 +247,9 @@ package final class LocalPort: PortEndpoint, MessageSink {
         return sockets?.receive(into: self, &budget, forGeneration: readsAhead ? nil : generation) ?? 0
     }
 
-    /// How many times the sockets are polled to read all that has arrived: senders may be as fast as the receiver.
-    private static let pollsForAll = 4
-
     /// Moves all messages from the sockets into the queue, whose policy drops those that do not fit.
     func receiveAllFromSockets(_ budget: inout ReceiveBudget) {
-        for _ in 0..<Self.pollsForAll where budget.isSpent || receiveFromSockets(&budget) == 0 { return }
+        for _ in 0..<Tuning.pollsForAll where budget.isSpent || receiveFromSockets(&budget) == 0 { return }
     }
 
     /// Whether a message may be read from the sockets now. If not, the next free slots alternate between sockets and

@@ -35,6 +35,17 @@ enum Tuning {
     /// the packet is sent again after this time.
     static let timeUntilRetry = Duration.milliseconds(10)
 
+    /// From this size on a payload is copied rather than moved by the eight bytes of its record's head: glibc before
+    /// 2.40 does that with one instruction, which is slow when the target is so close behind the source.
+    static let copiedSize = 4 << 10
+
+    /// A message that may fit into an empty socket, which holds this many packets, goes in as few packets as possible.
+    static let undividedPackets = 4
+
+    /// From this size on, in a message above that size, the tail has packets of its own, so that it can be received
+    /// into its final memory.
+    static let dividedTailSize = 16 << 10
+
     // MARK: Receiving
 
     /// The most packets that one call receives, so that one busy connection delays the others little.
@@ -59,4 +70,65 @@ enum Tuning {
     /// The most connections of a port whose rings a loop polls.
     /// Docs/Decisions/0025-a-thousand-connections-beside-ten.md.
     static let busyLimit = 4
+
+    /// How many polls of the connection alone may follow each other.
+    static let solePollLimit = 7
+
+    /// The most connections that one call accepts; the others are reported again.
+    static let acceptBudget = 64
+
+    /// How many times one poll asks the kernel, for 64 sockets each, while it skips some of those that are reported.
+    static let reportRounds = 8
+
+    // MARK: Rings
+
+    /// This many packets within this time earn rings.
+    static let earningCount = 64
+
+    /// See `earningCount`. Docs/Decisions/0011-shared-ring.md.
+    static let earningTime = Duration.milliseconds(250)
+
+    /// After a packet with descriptors, this many without must go by socket before the ring is used again.
+    static let packetsUntilRing = 8
+
+    /// After this many packets in a row for which the reader had to be woken, the socket is faster: it carries a packet
+    /// where the ring needs a wake-up.
+    static let wakeUpLimit = 16
+
+    /// Then this many packets go by socket, until the next check whether the reader still sleeps. The reader gets this
+    /// number, so it need not peek at a packet before it reads it.
+    static let sleepyCount = 128
+
+    // MARK: Queues
+
+    /// After this many dequeued messages the sockets are polled again.
+    static let dequeuesBetweenPolls = 32
+
+    /// How many times the sockets are polled for one message: what is read may be no message.
+    static let pollsForOne = 4
+
+    /// How many times the sockets are polled to read all that has arrived: senders may be as fast as the receiver.
+    static let pollsForAll = 4
+
+    /// A sender that waits for room sleeps after this many checks in a row that saw no message dequeued.
+    static let checksWithoutProgress = 8
+
+    /// How many pauses between two checks: about a microsecond.
+    static let pausesBetweenChecks = 32
+
+    /// How long a sender spins for room in a full queue at most, before it sleeps.
+    static let longestSpin = Duration.microseconds(100)
+
+    /// How long the sender of a stream is given at most: enough for about nine messages.
+    static let timeForMore = Duration.microseconds(1)
+
+    /// After a batch that was revoked, or that helped nothing, this many messages are dequeued one by one.
+    /// Docs/Decisions/0013-batch-dequeue.md.
+    static let dequeuesAfterRevocation: UInt8 = 64
+
+    /// How many messages the first memory of a buffer holds. Docs/Decisions/0020-buffer-recycling.md.
+    static let smallestBuffer = 2
+
+    /// A buffer with more room is not exchanged: it would stay with a queue that has few messages.
+    static let mostExchanged = 64
 }

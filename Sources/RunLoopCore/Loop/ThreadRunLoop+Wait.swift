@@ -197,9 +197,6 @@ extension RunLoopSource {
 // so an adaptive loop yields now and then: the kernel, with two threads to run, then moves one of them to another
 // processor. See `WaitStrategy`.
 extension ThreadRunLoop {
-    /// How many polls a spin makes between two readings of the clock: about half a microsecond.
-    private static let pollsBetweenTimes = 16
-
     /// How the loop waits; `.adaptive` unless set, here or by `PORT_WAIT` in the environment (`adaptive`, `blocking`,
     /// `spinning`: for 100 µs). A new value counts from the next wait on.
     ///
@@ -242,24 +239,24 @@ extension ThreadRunLoop {
             (state.modes[run.mode].descriptors != nil, yields ? state.modes[run.mode].spins.firstYield(at: start) : nil)
         }
         var nextYield = firstYield.map { start.advanced(by: $0) } ?? .distantFuture
-        var attempts = firstYield == .zero ? 1 : Self.pollsBetweenTimes
-        var nextPoll = start.advanced(by: SpinPredictor.timeBetweenCalls)
+        var attempts = firstYield == .zero ? 1 : Tuning.pollsBetweenTimes
+        var nextPoll = start.advanced(by: Tuning.timeBetweenCalls)
         while true {
             if hasArrival(at: entries, attempts: attempts) { return true }
-            attempts = Self.pollsBetweenTimes
+            attempts = Tuning.pollsBetweenTimes
             let now = MonotonicInstant.now
             if now >= end { return false }
             if hasDescriptors, now >= nextPoll {
                 poll(&run, until: .distantPast)
                 if state.withLock({ !$0.modes[run.mode].ready.isEmpty }) { return true }
-                nextPoll = now.advanced(by: SpinPredictor.timeBetweenCalls)
+                nextPoll = now.advanced(by: Tuning.timeBetweenCalls)
             }
             if now >= nextYield {
                 sysYield()
                 wait.yield = .init(lasting: now.duration(to: .now), hasPaid: hasArrival(at: entries, attempts: 1))
                 if wait.yield == .paid { return true }
                 if wait.yield.isLost { return false }
-                nextYield = .after(SpinPredictor.timeBetweenCalls)
+                nextYield = .after(Tuning.timeBetweenCalls)
             }
         }
     }
@@ -306,7 +303,7 @@ extension RunLoopState {
         case .blocking: break
         case .spinning(let duration): plan.spin = duration
         case .adaptive:
-            if modes[run.mode].spins.expectsShortWait { plan.spin = SpinPredictor.limit }
+            if modes[run.mode].spins.expectsShortWait { plan.spin = Tuning.spinLimit }
             plan.isConsiderate = true
         }
         return plan

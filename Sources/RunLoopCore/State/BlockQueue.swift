@@ -139,8 +139,6 @@ struct BlockQueue: Sendable {
 /// first. When there are more gaps than entries, and more than a few, all gaps are dropped: each removal costs
 /// amortized O(1).
 struct BlockFIFO: Sendable {
-    private static let gapLimit = 32
-
     private var stamps: [UInt64] = []
     /// The index of the first number that was not dropped.
     private var head = 0
@@ -183,9 +181,9 @@ struct BlockFIFO: Sendable {
         steps += 1
         count -= 1
         if head < stamps.count, stamps[head] == stamp { head += 1 }
-        guard isEmpty || stamps.count > 2 * count + Self.gapLimit else { return }
+        guard isEmpty || stamps.count > 2 * count + Tuning.gapLimit else { return }
         if isEmpty {
-            stamps.removeAll(keepingCapacity: stamps.capacity <= 2 * Self.gapLimit)
+            stamps.removeAll(keepingCapacity: stamps.capacity <= 2 * Tuning.gapLimit)
         } else {
             steps += stamps.count - head
             stamps = stamps[head...].filter { items[$0] != nil }

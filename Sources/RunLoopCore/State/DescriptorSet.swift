@@ -53,13 +53,9 @@ final class DescriptorSet: Sendable {
         var lastKey: UInt64 = 0
         /// The keys that were reported after they had ended, since the kernel's set was made.
         var staleKeys: Set<UInt64> = []
-        /// One report may have been under way when its key ended; over time there may be many of those.
-        static let staleKeyLimit = 256
     }
 
     private static let wakeEventKey: UInt64 = 0
-    /// How long a loop leaves the processor when it cannot replace its set.
-    private static let timeUntilRenewal = Duration.milliseconds(1)
 
     private let wakeEvent: LoopParker.WakeEvent  // immutable
     private let state: Mutex<Registrations>
@@ -135,7 +131,7 @@ final class DescriptorSet: Sendable {
         } catch {
             // Until then the stale report ends each wait at once: the loop pauses, and leaves the processor to other
             // threads.
-            if error.isShortage || error.isRefusal { return sysPause(Self.timeUntilRenewal) }
+            if error.isShortage || error.isRefusal { return sysPause(Tuning.timeUntilRenewal) }
             fatalError(
                 "A descriptor was closed while a run loop source watched it, and the loop cannot recover: \(error). "
                     + "Invalidate the source before you close its descriptor.")
@@ -200,7 +196,7 @@ extension DescriptorSet.Registrations {
     fileprivate mutating func entry(of key: UInt64) -> (DescriptorSet.Entry?, mustRenew: Bool) {
         if let entry = entries[key] { return (entry, false) }
         let isNew = staleKeys.insert(key).inserted
-        return (nil, !isNew || staleKeys.count > Self.staleKeyLimit)
+        return (nil, !isNew || staleKeys.count > Tuning.staleKeyLimit)
     }
 
     /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.
@@ -248,12 +244,6 @@ package final class WakeChannelWatch: Sendable {
         }
     }
 
-    /// A loop that parks here for the first time moves the channel into its set only at its eighth attempt: two loops
-    /// that alternate would otherwise move it each time.
-    private static let strangerLimit = 8
-    /// A peer that wakes the loop more often than this within a second without writing anything is cut off.
-    private static let idleLimit = 64
-
     private let channel: WakeChannel  // immutable
     private let state = Mutex(State())  // taken before the lock of a set
 
@@ -274,7 +264,7 @@ package final class WakeChannelWatch: Sendable {
                     return (true, home)
                 }
                 state.strangerCount += 1
-                if state.strangerCount < Self.strangerLimit { return (false, home) }
+                if state.strangerCount < Tuning.strangerLimit { return (false, home) }
                 _ = state.leave(channel)
             }
             guard let key = try? set.join(wakeChannel: channel.rawValue, self) else { return (false, home) }
@@ -292,7 +282,7 @@ package final class WakeChannelWatch: Sendable {
         let old = state.withLock { state -> DescriptorSet? in
             if now > state.idleSince.advanced(by: .seconds(1)) { (state.idleEdges, state.idleSince) = (0, now) }
             state.idleEdges += 1
-            if state.idleEdges <= Self.idleLimit { return nil }
+            if state.idleEdges <= Tuning.idleLimit { return nil }
             state.isOver = true
             return state.leave(channel)
         }

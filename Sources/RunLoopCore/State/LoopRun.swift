@@ -26,10 +26,10 @@ struct LoopRun {
     mutating func isPollDue(at now: MonotonicInstant) -> Bool {
         if eventsSincePoll == 0 { return false }
         guard let nextPoll else {
-            nextPoll = now.advanced(by: .milliseconds(2))
+            nextPoll = now.advanced(by: Tuning.timeBetweenPolls)
             return false
         }
-        return eventsSincePoll >= 128 || nextPoll <= now
+        return eventsSincePoll >= Tuning.eventsBetweenPolls || nextPoll <= now
     }
 
     /// The kernel was polled.

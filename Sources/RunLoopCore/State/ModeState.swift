@@ -115,14 +115,12 @@ struct ObserverList: Sendable {
 
 /// The sources of a mode that the kernel has reported last, by their registrations.
 struct RecentReports: Sendable {
-    static let limit = 4
-
     private(set) var registrations: [RegistrationIndex] = []
 
     mutating func note(_ registration: RegistrationIndex) {
         if registrations.last == registration { return }
         remove(registration)
-        if registrations.count == Self.limit { registrations.removeFirst() }
+        if registrations.count == Tuning.recentReportCount { registrations.removeFirst() }
         registrations.append(registration)
     }
 

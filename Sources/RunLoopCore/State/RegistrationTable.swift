@@ -5,9 +5,6 @@ import PortSystem
 
 /// A loop's registrations: a slab.
 struct RegistrationTable: Sendable {
-    /// The capacity that an empty table keeps at most.
-    private static let most = 64
-
     /// Each registration by its index. It is accessed in place: a copy counts references.
     var list: [Registration] = []
     private var free: [Int32] = []
@@ -117,7 +114,7 @@ extension RegistrationTable {
 
     /// The table is empty: it starts over, and releases its memory when that is much.
     private mutating func empty() {
-        if list.capacity > Self.most {
+        if list.capacity > Tuning.idleRegistrationCapacity {
             self = RegistrationTable()
         } else {
             list.removeAll(keepingCapacity: true)

@@ -50,8 +50,6 @@ package final class ProcessorAllowance: Sendable {
     /// valid, holds for all threads.
     package static let shared = ProcessorAllowance()
 
-    static let validity = Duration.seconds(5)
-
     private let processors: @Sendable () -> Int  // immutable
     private let quota: @Sendable () -> Double?  // immutable
     private let isPlural = Atomic<Bool>(false)
@@ -76,7 +74,7 @@ package final class ProcessorAllowance: Sendable {
         if now.nanoseconds < end.load(ordering: .relaxed) { return isPlural.load(ordering: .relaxed) }
         let answer = processors() >= 2 && (quota() ?? 2) >= 2
         isPlural.store(answer, ordering: .relaxed)
-        end.store(now.advanced(by: Self.validity).nanoseconds, ordering: .relaxed)
+        end.store(now.advanced(by: Tuning.allowanceValidity).nanoseconds, ordering: .relaxed)
         return answer
     }
 }

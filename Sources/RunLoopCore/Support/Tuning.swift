@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// The constants of this library that decide speed or fairness, and nothing else. Limits that a program can meet are
+/// where they are enforced, and in Docs/Limits.md.
+enum Tuning {
+    // MARK: Spinning
+
+    /// A sleeping peer needs 20 to 80 µs to wake, more on a virtual machine, so its answer arrives within this time.
+    static let spinLimit = Duration.microseconds(100)
+
+    /// A round trip between two sleeping threads takes 50 to 165 µs, plus noise.
+    static let shortGap = Duration.microseconds(250)
+
+    /// A round trip between two processors takes less: it makes no system call.
+    static let timeBetweenCalls = Duration.microseconds(5)
+
+    /// A thread that only answers is done sooner. One that computes keeps the processor for its time slice:
+    /// milliseconds.
+    static let longestYield = spinLimit
+
+    /// After a lost yield there is none for this multiple of its duration: so lost yields cost less than a hundredth.
+    static let restAfterLoss = 256
+
+    /// After this many short waits in a row a loop spins before it sleeps. Docs/Decisions/0008-spin-before-sleep.md.
+    static let fewestShortGaps = 4
+
+    /// Spins that found nothing double the number of short waits that are needed, up to this many.
+    static let mostShortGaps = 1024
+
+    /// How many polls a spin makes between two readings of the clock: about half a microsecond.
+    static let pollsBetweenTimes = 16
+
+    /// How long the number of processors that this process may use is assumed not to change.
+    static let allowanceValidity = Duration.seconds(5)
+
+    // MARK: Scans
+
+    /// After this many events, or this time, the kernel is polled before the next event, so that a stream of events
+    /// cannot starve descriptors.
+    static let eventsBetweenPolls = 128
+
+    /// See `eventsBetweenPolls`.
+    static let timeBetweenPolls = Duration.milliseconds(2)
+
+    /// How many sources that were reported last a mode remembers, to poll them without the kernel.
+    static let recentReportCount = 4
+
+    /// The capacity that an empty table keeps at most.
+    static let idleRegistrationCapacity = 64
+
+    /// A queue of blocks drops its gaps when there are more of them than blocks, and more than this.
+    static let gapLimit = 32
+
+    // MARK: Descriptors
+
+    /// One report may have been under way when its key ended; over time there may be many of those.
+    static let staleKeyLimit = 256
+
+    /// How long a loop leaves the processor when it cannot replace its set.
+    static let timeUntilRenewal = Duration.milliseconds(1)
+
+    /// A loop that parks here for the first time moves the channel into its set only at its eighth attempt: two loops
+    /// that alternate would otherwise move it each time.
+    static let strangerLimit = 8
+
+    /// A peer that wakes the loop more often than this within a second without writing anything is cut off.
+    static let idleLimit = 64
+}
