@@ -41,6 +41,7 @@ struct rule {
 #define PEER_GROUPS 59 /* SO_PEERGROUPS, Linux 4.13 */
 #define PEER_PIDFD 77  /* SO_PEERPIDFD, Linux 6.5 */
 #define PIDFD_ID 3     /* P_PIDFD of waitid, Linux 5.4 */
+#define ADD_SEALS 1033 /* F_ADD_SEALS of fcntl */
 
 static const struct rule rules[] = {
     {"io_uring_setup", 425, ALWAYS, 0, 0, 0},
@@ -63,6 +64,7 @@ static const struct rule rules[] = {
     {"socketpair", SYS_socketpair, ALWAYS, 0, 0, 0},
     {"fallocate", SYS_fallocate, ALWAYS, 0, 0, 0},
     {"membarrier", SYS_membarrier, ALWAYS, 0, 0, 0},
+    {"memory-seals", SYS_fcntl, EQUALS, 1, ADD_SEALS, EINVAL},
     {"peer-pidfd", SYS_getsockopt, EQUALS, 2, PEER_PIDFD, ENOPROTOOPT},
     {"peer-groups", SYS_getsockopt, EQUALS, 2, PEER_GROUPS, ENOPROTOOPT},
     {"ofd-locks", SYS_fcntl, EQUALS, 1, F_OFD_GETLK, EINVAL},

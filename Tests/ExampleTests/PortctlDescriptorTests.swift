@@ -5,6 +5,7 @@ import Foundation
 @testable import MessagePort
 import NamedPortServer
 import PortSystem
+@testable import portctl
 import TestSupport
 import Testing
 
@@ -50,6 +51,21 @@ struct PortctlDescriptorTests {
             #expect(served == 4)
         }
     }
+
+    #if PORT_FAULTS
+    @Test("a command that cannot be watched while no descriptor is left is watched afterwards, and its end is known")
+    func watching() async {
+        await #expect(processExitsWith: .success) {
+            let interrupt = try Interrupt()
+            let process = try Program(["true"]).start()
+            let rules = [SystemCall.pidfd_open, .epoll_create].map { SystemCallFaults.Rule($0, .fail(EMFILE)) }
+            let (result, hits) = try SystemCallFaults.with(rules) {
+                try Program.wait(for: process, endingAt: interrupt)
+            }
+            #expect(result.end == .exited(0) && !result.wasInterrupted && hits == 2)
+        }
+    }
+    #endif
 
     /// Connects to a name `count` times, and sends requests each time, whose replies find no room.
     private func connect(_ count: Int, to name: String, in scratch: ScratchDirectory) throws -> [SharedDescriptor] {

@@ -300,6 +300,37 @@ struct HostileDirectoryTests {
         }
     }
 
+    @Test("a file that a process moved aside before it ended is swept, and one that is still locked stays")
+    func asideFiles() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let directory = try PortDirectory.open(path: place.directory)
+            let (left, held) = (LockedFile.asideName(), LockedFile.asideName())
+            close(creat("\(place.directory)/names/\(left)", 0o600))
+            guard case .locked(let lock) = try LockedFile.acquire(held, in: directory.names) else {
+                Issue.record("\(held) is locked by another process")
+                return
+            }
+            #expect(directory.sweepNames() == 1)
+            #expect(try sysList(in: directory.names.raw) == [held])
+            lock.remove()
+        }
+    }
+
+    @Test("F-A13: a name that would act on a terminal does nothing there when its registration or event is printed")
+    func printedNames() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let (names, port) = (try PortNameServer(directory: place.directory), MachPort())
+            try names.register(port, name: "a\u{1B}[2J\u{9B}\u{202E}b")
+            let registration = try #require(try names.list().first)
+            for text in ["\(registration)", "\(NameEvent.appeared(registration))"] {
+                #expect(text.contains("a\\u{"), "\(text.debugDescription)")
+                let acting: Set<UInt32> = [0x1B, 0x9B, 0x202E]
+                #expect(!text.unicodeScalars.contains { acting.contains($0.value) })
+            }
+            port.invalidate()
+        }
+    }
+
     // MARK: Owners that a record states
 
     @Test("F-A6: a watch opens a descriptor for at most 64 owners, and sees all names come and go")

@@ -18,17 +18,12 @@ private let apart =
     "mount --bind \"$0\" /mnt && mount -t tmpfs tmpfs \"${0%/*}\" && mkdir \"$0\" && mount --bind /mnt \"$0\""
     + " && exec \"$@\""
 
-/// The users of the processes outside: root, or another user.
-private let users = [0, Strangers.service]
-
-/// Whether such namespaces can be made here, by root and by others.
-private let isAllowed: Bool = {
+/// The users of the processes outside, root and another one, as far as the system lets them make such namespaces.
+private let users = [0, Strangers.service].filter { user in
     guard sysUserID() == 0, let peer = try? builtProduct("port-test-peer") else { return false }
-    return users.allSatisfy { user in
-        let words = ["as", "\(user)", "exec"] + unshareWords + ["mount", "-t", "tmpfs", "tmpfs", "/mnt"]
-        return (try? ChildProcess(peer, words).waitForExit().end) == .exited(0)
-    }
-}()
+    let words = ["as", "\(user)", "exec"] + unshareWords + ["mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return (try? ChildProcess(peer, words).waitForExit().end) == .exited(0)
+}
 
 /// Starts a command in namespaces of its own; the process that waits for it is outside, and its end kills the command.
 private let unshareWords = [
@@ -42,8 +37,19 @@ private func wordsApart(in directory: String, _ words: [String]) -> [String] {
 
 @Suite(
     "Namespaces", .census(warmingUp: makeSpareDescriptor),
-    .enabled(if: isAllowed, "needs root, and namespaces (unshare(1)) for root and others"))
+    .enabled(if: users.contains(0), "needs root, and namespaces (unshare(1))"))
 struct NamespaceTests {
+    @Test(
+        "a process of another user is root in its own namespaces, and that user outside",
+        .enabled(if: users.contains(Strangers.service), "the system lets only root make user namespaces"))
+    func otherUser() async throws {
+        let words =
+            ["as", "\(Strangers.service)", "exec"] + unshareWords + ["sh", "-c", "id -u; cat /proc/self/uid_map"]
+        let result = try await ChildProcess(builtProduct("port-test-peer"), words).waitForExit()
+        let numbers = result.output.split { $0 == " " || $0 == "\n" }.compactMap { UInt32($0) }
+        #expect(numbers == [0, 0, Strangers.service, 1])
+    }
+
     /// A directory of names of one user.
     struct Border: Sendable {
         let scratch: ScratchDirectory

@@ -146,6 +146,19 @@ import Testing
         }
     }
 
+    @Test("a shortage of descriptors while the system is asked for its locks is no refusal")
+    func shortageOfAQuestion() throws {
+        try Refusals.forgetting {
+            let directory = try sysOpen("/", .directory)
+            let (error, hits) = SystemCallFaults.with([.init(.fcntl, .fail(EINVAL)), .init(.open, .fail(EMFILE))]) {
+                #expect(throws: SystemError(EINVAL)) { try sysHasOpenFileLocks(directory.raw) }
+                return Refusals.openFileLocks.error
+            }
+            #expect(error == nil && hits == 2)
+            #expect(try sysHasOpenFileLocks(directory.raw) == sysHasOpenFileLocks(directory.raw))
+        }
+    }
+
     @Test("a child's number that another child has by now gets no signal, and is not waited for")
     func reusedNumber() throws {
         let child = try sysSpawn(

@@ -17,7 +17,7 @@ package final class DeadPort: PortEndpoint {
         if forkCount == sysForkCount() { RightsTable.shared.prune(path) }
     }
 
-    package var label: String { "port at \(path.path)" }
+    package var label: String { "port at \(harmlessText(path.path))" }
     package var isDead: Bool { true }
 
     package func checkProcess() {}

@@ -61,20 +61,18 @@ extension PortSockets {
         }
     }
 
-    /// For how long the listener is not watched when a connection can be neither accepted nor refused.
-    static let timeUntilRetry = Duration.milliseconds(10)
-
     /// Stops watching the listener for a moment, if there is a thread to resume it. None is started for this: a loop
     /// cannot begin to sleep when no descriptor is left.
     private func pauseListener() {
-        guard let loop = IOThread.startedLoop else { return }
+        // No thread could be started: this one pauses, rather than poll the listener endlessly.
+        guard let loop = IOThread.startedLoop else { return sysPause(Tuning.timeUntilRetry) }
         let isListenerPaused = state.withLock { state in
             guard !state.isListenerPaused, let listener = state.listener?.descriptor.raw else { return false }
             state.isListenerPaused = (try? epoll.modify(listener, [], key: Self.listenerKey)) != nil
             return state.isListenerPaused
         }
         guard isListenerPaused else { return }
-        loop.add(RunLoopTimer(after: Self.timeUntilRetry) { [weak self] _ in self?.resumeListener() })
+        loop.add(RunLoopTimer(after: Tuning.timeUntilRetry) { [weak self] _ in self?.resumeListener() })
     }
 
     private func resumeListener() {

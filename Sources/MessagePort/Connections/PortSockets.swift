@@ -155,7 +155,7 @@ package final class PortSockets: QuotaObserver {
     private func restoreSilencedLater() {
         if lacksConnection.exchange(true, ordering: .sequentiallyConsistent) { return }
         guard let loop = try? IOThread.loop() else { return }
-        loop.add(RunLoopTimer(after: Self.timeUntilRetry) { [weak self] _ in self?.restoreSilenced() })
+        loop.add(RunLoopTimer(after: Tuning.timeUntilRetry) { [weak self] _ in self?.restoreSilenced() })
     }
 
     private func restoreSilenced() {

@@ -47,7 +47,7 @@ package final class RemotePort: PortEndpoint {
     package var repliesInMemory: Bool { false }
     package var label: String {
         let process = connection.map { "port of process \($0.peer.processID)" } ?? "port"
-        return "\(process) at \(portAddress.path)"
+        return "\(process) at \(harmlessText(portAddress.path))"
     }
 
     /// Whether this is a forked child's copy of its parent's object, whose locks it must not touch.
@@ -217,7 +217,7 @@ extension RemotePort {
             } catch {
                 guard error.code == .sendTimedOut, wait.mayWait else { throw error }
             }
-            let timer = RunLoopTimer(after: Self.timeUntilRetry) { _ in wait.wake() }
+            let timer = RunLoopTimer(after: Tuning.timeUntilRetry) { _ in wait.wake() }
             try IOThread.loop().add(timer)
             defer { timer.invalidate() }
             try await wait.wait()
@@ -265,7 +265,7 @@ extension RemotePort {
             // The backlog is full, and the kernel does not report room in it: a sender that finds none asks again. The
             // timer retains the notice, so no other code has to.
             notice.loop.add(
-                RunLoopTimer(after: Self.timeUntilRetry) { _ in notice.notify(.possible) }, to: notice.mode)
+                RunLoopTimer(after: Tuning.timeUntilRetry) { _ in notice.notify(.possible) }, to: notice.mode)
         }
     }
 }

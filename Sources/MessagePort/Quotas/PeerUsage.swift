@@ -78,8 +78,8 @@ struct PeerUsage {
     private var owners: [UInt64: PeerID] = [:]
     /// How many of the users have messages.
     private var sharerCount = 0
-    /// The user whose processes have no common limit.
-    private let ownUser = sysUserID()
+    /// The user whose processes have no common limit; nil when this process has the overflow uid, which others may have.
+    private let ownUser = sysIsOwnUser(sysUserID()) ? sysUserID() : nil
 
     /// Whether nothing is counted.
     var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }

@@ -136,7 +136,7 @@ extension PortNameServer {
             ownerStart.map { start in UTCTime(sysWallTime(before: { sysTimeSinceBoot() - start })) }
         }
 
-        /// Name, owner, and since when.
-        public var description: String { "\(name): process \(owner), since \(sinceTime)" }
+        /// Name, owner, and since when. Characters of the name that would act on a terminal are escaped.
+        public var description: String { "\(harmlessText(name)): process \(owner), since \(sinceTime)" }
     }
 }

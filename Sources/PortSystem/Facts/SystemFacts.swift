@@ -48,6 +48,16 @@ package enum SystemProbe {
         _ = FileDescriptor(owning: try retrying(.memfd_create) { shim_memory_file(notExecutable) })
     }
 
+    /// A memory file as rings need it: all its pages allocated (fallocate(2)), and sealed against new writers.
+    ///
+    /// - Throws: EINVAL before Linux 5.1, which has no such seal.
+    package static func sealedMemory() throws(SystemError) {
+        let file = FileDescriptor(owning: try retrying(.memfd_create) { shim_memory_file(false) })
+        _ = try retrying(.ftruncate) { ftruncate(file.raw, 4096) }
+        _ = try retrying(.fallocate) { shim_allocate(file.raw, 4096) }
+        _ = try retrying(.fcntl) { shim_seal(file.raw) }
+    }
+
     /// pidfd_open(2), of this process.
     ///
     /// - Throws: ENOSYS before Linux 5.3.

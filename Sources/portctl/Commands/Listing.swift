@@ -58,7 +58,12 @@ extension Invocation {
         defer { screen.end() }
         var left = count("--count") ?? .max
         while true {
-            try show(server, on: screen)
+            do {
+                try show(server, on: screen)
+            } catch let error as PortError {
+                // What is shown stays until there are descriptors or memory again.
+                guard error.code == .descriptorLimit || error.systemError?.isShortage == true else { throw error }
+            }
             left -= 1
             if left == 0 { return }
             ThreadEvent().wait(until: .after(duration("--interval")))

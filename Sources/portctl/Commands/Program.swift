@@ -88,14 +88,11 @@ struct Program {
     static func wait(
         for process: pid_t, endingAt interrupt: Interrupt
     ) throws(SystemError) -> (end: End, wasInterrupted: Bool) {
-        guard let end = try LaunchedProcess.watching(child: process) else { return (wait(for: process), false) }
-        let epoll = try EpollSet()
-        try epoll.add(end.rawValue, .readable, key: 0)
-        try epoll.add(interrupt.descriptor, .readable, key: 1)
+        guard let watch = try Watch(of: process, and: interrupt) else { return (wait(for: process), false) }
         var wasInterrupted = false
-        while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 0 }) {
+        while !watch.waitForEnd() {
             _ = try interrupt.readSignal()
-            try end.signal(wasInterrupted ? SIGKILL : SIGTERM)
+            try watch.end.signal(wasInterrupted ? SIGKILL : SIGTERM)
             wasInterrupted = true
         }
         return (wait(for: process), wasInterrupted)
@@ -104,15 +101,46 @@ struct Program {
     /// Waits for the end of a process. Signals of the terminal reach it anyway; signals of other processes are
     /// forwarded.
     static func wait(for process: pid_t, forwarding interrupt: Interrupt) throws(SystemError) -> End {
-        guard let end = try LaunchedProcess.watching(child: process) else { return wait(for: process) }
-        let epoll = try EpollSet()
-        try epoll.add(end.rawValue, .readable, key: 0)
-        try epoll.add(interrupt.descriptor, .readable, key: 1)
-        while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 0 }) {
+        guard let watch = try Watch(of: process, and: interrupt) else { return wait(for: process) }
+        while !watch.waitForEnd() {
             let (number, isOfTerminal) = try interrupt.readSignal()
-            if !isOfTerminal { try end.signal(number) }
+            if !isOfTerminal { try watch.end.signal(number) }
         }
         return wait(for: process)
+    }
+
+    /// Waits for the end of a process that was started, and for signals.
+    private struct Watch: ~Copyable {
+        let end: LaunchedProcess
+        private let epoll: EpollSet
+
+        /// The process is running, so while the system lacks the resources to watch it, this tries again.
+        ///
+        /// - Returns: nil when the process is gone.
+        init?(of process: pid_t, and interrupt: Interrupt) throws(SystemError) {
+            while true {
+                do throws(SystemError) {
+                    guard let end = try LaunchedProcess.watching(child: process) else { return nil }
+                    let epoll = try EpollSet()
+                    try epoll.add(end.rawValue, .readable, key: 0)
+                    try epoll.add(interrupt.descriptor, .readable, key: 1)
+                    self.end = end
+                    self.epoll = epoll
+                    return
+                } catch {
+                    guard error.isShortage || error.code == EAGAIN else {
+                        sysKillAndReap(process)
+                        throw error
+                    }
+                    sysPause(.milliseconds(100))
+                }
+            }
+        }
+
+        /// Waits until the process has ended, or a signal has come.
+        ///
+        /// - Returns: whether it has ended.
+        func waitForEnd() -> Bool { epoll.wait(until: .distantFuture).contains { $0.key == 0 } }
     }
 
     /// Runs it with bytes on its standard input.

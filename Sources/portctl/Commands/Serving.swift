@@ -117,32 +117,45 @@ extension Invocation {
         let interrupt = try Interrupt()
         let declared = try DeclaredName(name, in: nameServer())
         defer { declared.end() }
+        let epoll = try EpollSet()
+        try epoll.add(declared.rawValue, .readable, key: 0)
+        try epoll.add(interrupt.descriptor, .readable, key: 1)
         var starts = StartLimit()
         Console.note("Process \(sysProcessID()) listens for \(name.shown).")
-        while true {
-            guard try Self.waits(for: declared.rawValue, unless: interrupt) else { return ExitStatus.done.rawValue }
+        while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 1 }) {
             guard starts.mayStart(at: .now) else {
                 Console.note(
                     "The command was started \(StartLimit.count) times in \(StartLimit.span), and its clients still "
                         + "wait; it is not started again.")
                 return ExitStatus.failure.rawValue
             }
-            let process = try Program(program).start(
-                environment: environment(["LISTEN_FDS": "1", "LISTEN_FDNAMES": nil, "LISTEN_PID": nil]),
-                descriptors: [nil, nil, nil, declared.rawValue], prefix: "LISTEN_PID=$$; export LISTEN_PID; ")
+            guard let process = try start(with: declared.rawValue, until: epoll) else { break }
             let (end, wasInterrupted) = try Program.wait(for: process, endingAt: interrupt)
             if wasInterrupted { return ExitStatus.done.rawValue }
             if has("--once") { return end.status }
             if end != .exited(0) { Console.note("The command \(end).") }
         }
+        return ExitStatus.done.rawValue
     }
 
-    /// - Returns: false when a signal came first.
-    private static func waits(for socket: CInt, unless interrupt: Interrupt) throws -> Bool {
-        let epoll = try EpollSet()
-        try epoll.add(socket, .readable, key: 0)
-        try epoll.add(interrupt.descriptor, .readable, key: 1)
-        return !epoll.wait(until: .distantFuture).contains { $0.key == 1 }
+    /// Starts the command with the socket. While the system lacks the resources, this tries again.
+    ///
+    /// - Returns: its process; nil when a signal came first.
+    private func start(with socket: CInt, until epoll: borrowing EpollSet) throws -> pid_t? {
+        var hasReported = false
+        while true {
+            do throws(SystemError) {
+                return try Program(program).start(
+                    environment: environment(["LISTEN_FDS": "1", "LISTEN_FDNAMES": nil, "LISTEN_PID": nil]),
+                    descriptors: [nil, nil, nil, socket], prefix: "LISTEN_PID=$$; export LISTEN_PID; ")
+            } catch {
+                guard error.isShortage || error.code == EAGAIN else { throw error }
+                if !hasReported { Console.note("The command cannot be started now: \(error) It is tried again.") }
+                hasReported = true
+                sysPause(.milliseconds(100))
+                if epoll.wait(until: .distantPast).contains(where: { $0.key == 1 }) { return nil }
+            }
+        }
     }
 }
 

@@ -93,6 +93,10 @@ struct Doctor: Sendable {
             try SystemProbe.memory(notExecutable: true)
             return .works(sysNumber(named: "vm.memfd_noexec").map { "vm.memfd_noexec is \($0)" } ?? "")
         },
+        Probe(subject: "sealed memory", since: "Linux 5.1", cost: "There are no rings, as without memfd_create.") {
+            try SystemProbe.sealedMemory()
+            return .works("")
+        },
         Probe(
             subject: "open-file locks", since: "Linux 3.15",
             cost:
