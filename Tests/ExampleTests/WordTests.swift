@@ -12,7 +12,8 @@ struct WordTests {
 
     /// The page has the replacements. A stem ends with a hyphen.
     private static let words = [
-        "in vain", "for want of", "such a one", "mend-", "stop to", "so often", "so long", "for ever", "who waits",
+        "in vain", "for want of", "such a one", "mend-", "stop to", "so often", "so long", "so many", "for ever",
+        "who waits",
         "whoever", "somebody", "is told", "are told", "was told", "were told", "be told", "tells", "goes wrong", "lies",
         "held up", "sees to", "hears of", "upon", "seat-", "doze-", "burst-",
     ]

@@ -226,7 +226,7 @@ extension LocalPort.State {
     }
 }
 
-// Asked for each message, of the extras themselves: from outside they would be copied to read one member.
+// Asked for each message, of the cold state itself: from outside they would be copied to read one member.
 extension LocalPort.ColdState {
     /// How many messages may be dequeued until the sockets must be polled; nil when they must be dequeued one by one.
     fileprivate func dequeuesUntilPoll(pollingAfter dequeueLimit: Int) -> Int? {

@@ -189,7 +189,7 @@ extension LocalPort {
         for late in state.withLock({ $0.removeSenderNotices() }) { late.cancel() }
     }
 
-    /// Applies a change of the tally; delivers the no-senders notices when no sender is left.
+    /// Applies a change of the count; delivers the no-senders notices when no sender is left.
     private func changeSenders(_ body: (inout SenderCount) -> Void) {
         let due = state.withLock { state in
             body(&state.senders)

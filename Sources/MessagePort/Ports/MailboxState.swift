@@ -62,7 +62,7 @@ struct MailboxState: ~Copyable {
     /// The most messages that waited at once since the last reset.
     var highWater: Int { Int(storedHighWater) }
 
-    /// Whether the queue may have been full; does not read the crowd.
+    /// Whether the queue may have been full; does not read the contention.
     var mayBeContended: Bool { !coldContention.isBlank }
 
     /// How many senders wait for room.

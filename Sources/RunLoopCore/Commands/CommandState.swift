@@ -182,7 +182,6 @@ struct CommandState<Command: Sendable>: Sendable {
 // client's loop dequeues it from there. So a client is notified in order although the blocks are posted without the
 // lock. A client that was not yet notified of a source when that source leaves is not notified of it at all. So the
 // list cannot grow while the client's loop does not run.
-// does not run.
 
 /// The commands of a command source, its clients, and the loops that it is in.
 final class CommandBuffer<Command: Sendable>: Sendable {

@@ -3,15 +3,16 @@
 
 // How a loop sleeps and is woken, without a lost wake-up and without an unnecessary system call. Its phases:
 //
-//   `notListening`       the loop is not running, or is handling an event. It checks everything before it sleeps, so no signal is
-//                needed
-//   `listening`  steps 1 to 6: a wake-up is remembered, and this pass does not sleep
-//   `polling`    the loop polls for an event, or spins: a thread with work for it sets `notified`, without a system call
-//   `parked`     the loop is about to sleep on the futex, or does; no descriptor is watched. A thread with work wakes the
-//                futex
-//   `sleeping`   the loop is about to wait for descriptors, or does. A thread with work signals the event descriptor,
-//                which is one of them
-//   `notified`       the loop was woken
+//   `notListening`  the loop is not running, or is handling an event. It checks everything before it sleeps, so no
+//                   signal is needed
+//   `listening`     steps 1 to 6: a wake-up is remembered, and this pass does not sleep
+//   `polling`       the loop polls for an event, or spins: a thread with work for it sets `notified`, without a system
+//                   call
+//   `parked`        the loop is about to sleep on the futex, or does; no descriptor is watched. A thread with work wakes
+//                   the futex
+//   `sleeping`      the loop is about to wait for descriptors, or does. A thread with work signals the event
+//                   descriptor, which is one of them
+//   `notified`      the loop was woken
 //
 // A thread with work first puts it into the loop's state, under its lock, and then calls `endWait`. The loop first
 // publishes `polling`, and then reads its state, under the lock. One of the two sees the other. The step from `polling`
