@@ -223,7 +223,7 @@ int shim_end_and_look(int socket) {
     } control;
     struct iovec part = {.iov_base = &byte, .iov_len = 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    int on = 1;
+    int on = 1, tries = 2;
     ssize_t count;
     shutdown(socket, SHUT_RDWR);
     setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
@@ -231,7 +231,8 @@ int shim_end_and_look(int socket) {
         message.msg_control = control.space;
         message.msg_controllen = sizeof control.space;
         count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_PEEK | MSG_CMSG_CLOEXEC);
-    } while (count < 0 && errno == ECONNRESET);
+        /* Linux reports a reset once, gVisor each time. */
+    } while (count < 0 && errno == ECONNRESET && --tries > 0);
     if (count < 0) return errno != EAGAIN && errno != ENOTCONN;
     return count > 0 || message.msg_controllen > 0 || (message.msg_flags & MSG_CTRUNC) != 0;
 }
