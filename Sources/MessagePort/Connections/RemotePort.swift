@@ -159,9 +159,6 @@ package final class RemotePort: PortEndpoint {
 //   not reached ──connected──▶ reached         both final; a full backlog, or a lack of descriptors or memory, leads to
 //        ╰─────nothing there──▶ failed         neither: the next use tries again
 extension RemotePort {
-    /// How long a task waits before it tries again to connect to a full backlog: the kernel does not report room in it.
-    static let timeUntilRetry = Duration.milliseconds(10)
-
     /// The connection, if there is one already.
     package var connection: SocketConnection? { made.object }
 

@@ -32,7 +32,8 @@ enum Tuning {
     static let closingPatience = Duration.milliseconds(100)
 
     /// When the kernel has no memory for a packet, too many descriptors are in flight, or none is left to wait with,
-    /// the packet is sent again after this time.
+    /// the packet is sent again after this time. A connection to a full backlog, of which the kernel does not report room,
+    /// is tried again after it, and a listener that cannot accept is watched again.
     static let timeUntilRetry = Duration.milliseconds(10)
 
     /// From this size on a payload is copied rather than moved by the eight bytes of its record's head: glibc before
