@@ -174,20 +174,44 @@ import Testing
         #expect(waitpid(child, nil, 0) == child)
     }
 
-    @Test("a kernel without the rename that replaces nothing is asked once; a file system, each time")
+    @Test("a system that refuses to watch any directory is asked once; one that refuses a directory, each time")
+    func noWatchOfADirectory() throws {
+        for (times, count) in [(Int.max, 2), (1, 3)] {
+            try Refusals.forgetting {
+                let watch = try DirectoryWatch()
+                let rule = SystemCallFaults.Rule(.inotify_add_watch, .fail(EPERM), times: times)
+                let (errors, calls) = SystemCallFaults.counting(with: [rule]) {
+                    (0..<2).map { _ in
+                        do throws(SystemError) {
+                            _ = try watch.add("/", .created)
+                            return nil as SystemError?
+                        } catch {
+                            return error
+                        }
+                    }
+                }
+                // The first error has the system asked whether it can watch the root.
+                #expect(calls[.inotify_add_watch] == count)
+                #expect(errors == [SystemError(EPERM), times == 1 ? nil : SystemError(EPERM)])
+            }
+        }
+    }
+
+    @Test("a kernel or filter without the rename that replaces nothing is asked once; a file system, each time")
     func noExclusiveRename() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let directory = try sysOpen(scratch.path, .directory)
-            for (code, count) in [(ENOSYS, 1), (EINVAL, 2), (EPERM, 2)] {
-                try scratch.write("", to: "\(code)")
+            // A filter's EPERM is also the answer to a rename of nothing; a directory's is not.
+            for (code, times, count) in [(ENOSYS, Int.max, 1), (EINVAL, .max, 3), (EPERM, .max, 2), (EPERM, 1, 4)] {
+                try scratch.write("", to: "0")
                 try Refusals.forgetting {
-                    let rule = SystemCallFaults.Rule(.rename, .fail(code), times: .max)
+                    let rule = SystemCallFaults.Rule(.rename, .fail(code), times: times)
                     let calls = try SystemCallFaults.counting(with: [rule]) {
-                        try sysRename("\(code)", to: "\(code) a", in: directory.raw)
-                        try sysRename("\(code) a", to: "\(code) b", in: directory.raw)
+                        for index in 0..<3 { try sysRename("\(index)", to: "\(index + 1)", in: directory.raw) }
                     }.calls
                     #expect(calls[.rename] == count)
                 }
+                try sysUnlink("3", in: directory.raw)
             }
         }
     }

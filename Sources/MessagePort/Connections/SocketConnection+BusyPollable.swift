@@ -109,9 +109,10 @@ extension SocketConnection: BusyPollable {
         if receiver.polledPeriod.exchange(0, ordering: .sequentiallyConsistent) != 0 { endBusyPolling() }
     }
 
-    /// The same, soon, where such a lock may be held.
+    /// The same, soon, where such a lock may be held. Without an I/O thread the polling loop ends it, when its handler
+    /// returns.
     func endPollingWhileHandlingSoon() {
-        if receiver.polledPeriod.exchange(0, ordering: .sequentiallyConsistent) != 0 { readOn() }
+        if receiver.polledPeriod.exchange(0, ordering: .sequentiallyConsistent) != 0 { try? endBusyPollingOnIOThread() }
     }
 
     package func endBusyPolling(_ period: UInt64) {
@@ -133,16 +134,17 @@ extension SocketConnection: BusyPollable {
             receive(into: port?.object)
             if !receiver.hasUnsignalledData.load(ordering: .acquiring) { return }
         }
-        if port == nil { readOn() }
-    }
-
-    /// Has the I/O thread read what would keep this thread reading endlessly.
-    private func readOn() {
+        if port != nil { return }
+        // What would keep this thread reading endlessly, the I/O thread reads.
         do throws(PortError) {
-            try IOThread.loop().perform { [weak self] in self?.endBusyPolling() }
+            try endBusyPollingOnIOThread()
         } catch {
             close(error)
         }
+    }
+
+    private func endBusyPollingOnIOThread() throws(PortError) {
+        try IOThread.loop().perform { [weak self] in self?.endBusyPolling() }
     }
 }
 

@@ -203,8 +203,12 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.
+    ///
+    /// - Throws: `descriptorLimit`; `systemCallFailed` when a loop polls the ring and no thread can be started that ends
+    ///   this. The connection goes on.
     package func replySource() throws(PortError) -> RunLoopSource? {
         if let source = state.withLock({ $0.source }) { return source }
+        if isBusyPolled { _ = try IOThread.loop() }
         // A wait for a reply, or for the peer's end, is in a run that other items keep alive.
         let made = RunLoopSource(
             label: .portReplies, keepsModeAlive: false, routine: ReplyRoutine(connection: self))

@@ -307,8 +307,7 @@ extension NameDirectoryWatch {
         } catch {
             switch error.code {
             case ENOENT, ENOTDIR: return nil
-            // An error for one path may concern its file system only.
-            case _ where error.code == ENOSPC || error.isRefusal && (try? SystemProbe.directoryWatch()) == nil:
+            case _ where error.code == ENOSPC || Refusals.directoryWatch.error != nil:
                 throw PortError(.watchLimit, system: error, subject: .path(path))
             default: throw PortError(error, subject: .path(path))
             }

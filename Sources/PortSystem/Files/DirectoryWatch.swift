@@ -81,8 +81,24 @@ package struct DirectoryWatch: ~Copyable, Sendable {
     /// - Returns: the watch's number, which is never reused for another; the same as before for a directory that is
     ///   already watched, whose events are replaced.
     /// - Throws: ENOENT; ENOTDIR; EACCES when this user may not read it; ENOSPC when the user has no watch left
-    ///   (`fs.inotify.max_user_watches`).
+    ///   (`fs.inotify.max_user_watches`); the refusal, which `Refusals.directoryWatch` then has.
     package func add(_ path: String, _ events: DirectoryEvents) throws(SystemError) -> CInt {
+        // An error for one path may concern its file system only.
+        let isRefusal = { (error: SystemError) in error.isRefusal && Self.canWatchNothing }
+        return try Refusals.directoryWatch.remember(isRefusal) { () throws(SystemError) in try request(path, events) }
+    }
+
+    /// Whether the system refuses to watch even a directory that every user may read.
+    private static var canWatchNothing: Bool {
+        do throws(SystemError) {
+            _ = try DirectoryWatch().request("/", .selfDeleted)
+            return false
+        } catch {
+            return error.isRefusal
+        }
+    }
+
+    private func request(_ path: String, _ events: DirectoryEvents) throws(SystemError) -> CInt {
         try retrying(.inotify_add_watch) {
             unsafe shim_inotify_add(descriptor.raw, path, events.rawValue | SHIM_IN_ONLYDIR)
         }

@@ -206,7 +206,11 @@ package func sysCheckFileSize(_ size: Int) throws(SystemError) {
 ///   links.
 package func sysRename(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
     do throws(SystemError) {
-        try Refusals.exclusiveRename.remember({ $0.code == ENOSYS }) { () throws(SystemError) in
+        // A file system that does not know the flag says EINVAL, and a directory may forbid the change with EPERM.
+        let isRefusal = { (error: SystemError) in
+            error.code == ENOSYS || error.code != EINVAL && error.isRefusal && (try? SystemProbe.exclusiveRename()) == nil
+        }
+        try Refusals.exclusiveRename.remember(isRefusal) { () throws(SystemError) in
             _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
         }
     } catch {
