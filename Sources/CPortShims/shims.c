@@ -416,7 +416,12 @@ const char *shim_variable(const char *name) { return secure_getenv(name); }
 
 const int SHIM_O_PATH = O_PATH;
 
-int shim_dup_cloexec_from(int descriptor, int lowest) { return fcntl(descriptor, F_DUPFD_CLOEXEC, lowest); }
+int shim_dup_cloexec_from(int descriptor, int lowest) {
+    int made = fcntl(descriptor, F_DUPFD_CLOEXEC, lowest);
+    /* The kernel's number for a limit (RLIMIT_NOFILE) that was lowered to `lowest` or less. */
+    if (made < 0 && errno == EINVAL) errno = EMFILE;
+    return made;
+}
 
 int shim_set_cloexec(int descriptor) { return fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
 

@@ -52,6 +52,76 @@ struct PortctlDescriptorTests {
         }
     }
 
+    @Test("list --watch goes on while no descriptor is left, and shows what there is when there are some again")
+    func listing() async throws {
+        try await withScratchDirectory { scratch in
+            let names = try PortNameServer(directory: scratch.path("names"))
+            let port = MachPort()
+            try names.register(port, name: "before")
+            let list = try ChildProcess(
+                builtProduct("portctl"),
+                ["--directory", scratch.path("names"), "list", "--watch", "--names", "--json", "--interval", "1ms"])
+            #expect(try await offThePool { try list.nextLine() } == "[\"before\"]")
+            try await withoutDescriptors(list.processID) { try names.register(port, name: "meanwhile") }
+            try await offThePool {
+                var line = try list.nextLine()
+                while line == "[\"before\"]" { line = try list.nextLine() }
+                #expect(line == "[\"before\",\"meanwhile\"]")
+            }
+            list.kill(SIGINT)
+            #expect(try await list.waitForExit().end == .exited(0))
+            port.invalidate()
+        }
+    }
+
+    @Test("activate starts its command for a client that came while no descriptor was left")
+    func activating() async throws {
+        try await withScratchDirectory { scratch in
+            let command = ["--once", "--", try builtProduct("portctl"), "serve", "act", "-q"]
+            let supervisor = try ChildProcess(
+                builtProduct("portctl"), ["--directory", scratch.path("names"), "activate", "act"] + command)
+            let declared = scratch.path("names/declared/act")
+            await offThePool {
+                while !FileManager.default.fileExists(atPath: declared), supervisor.isRunning { yieldThread() }
+            }
+            async let reply = try withoutDescriptors(supervisor.processID) {
+                try ChildProcess(
+                    builtProduct("portctl"), ["--directory", scratch.path("names"), "request", "act", "1", "hello"])
+            }
+            #expect(try await reply.waitForExit() == done("hello"))
+            #expect(try await PortctlServer.stop("act", in: scratch) == done())
+            #expect(try await supervisor.waitForExit().end == .exited(0))
+        }
+    }
+
+    /// Runs `body` while a process may open no descriptor, until it has waited several times.
+    private func withoutDescriptors<Result: Sendable>(
+        _ process: pid_t, _ body: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
+        func limit(_ number: Int) async throws {
+            let prlimit = try ChildProcess("/usr/bin/prlimit", ["--pid", "\(process)", "--nofile=\(number):256"])
+            try #require(try await prlimit.waitForExit() == done())
+        }
+        try await limit(3)
+        let result = try await offThePool {
+            let before = try waits(of: process)
+            let result = try body()
+            let deadline = Watchdog.deadline
+            while try waits(of: process) < before + 4, .now < deadline { yieldThread() }
+            return result
+        }
+        try await limit(256)
+        return result
+    }
+
+    /// How often a process has waited in the kernel.
+    private func waits(of process: pid_t) throws -> Int {
+        let file = try sysOpen("/proc/\(process)/status", .reading)
+        let lines = String(decoding: try sysReadAll(file.raw), as: UTF8.self).split(separator: "\n")
+        let line = try #require(lines.first { $0.hasPrefix("voluntary_ctxt_switches:") })
+        return try #require(Int(line.split(separator: "\t").last ?? ""))
+    }
+
     #if PORT_FAULTS
     @Test("a command that cannot be watched while no descriptor is left is watched afterwards, and its end is known")
     func watching() async {
