@@ -22,6 +22,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -76,10 +78,16 @@ static void close_one_by_one(int lowest, int kept) {
         if (number != kept) close(number);
 }
 
+/* Set in a child, whose memory is the parent's. */
+static atomic_bool is_close_range_refused;
+
 static void close_from(int lowest, int kept) {
     /* A filter may refuse the call with any error. */
-    if ((kept > lowest && syscall(SYSTEM_CALL_CLOSE_RANGE, lowest, kept - 1, 0) != 0)
-        || syscall(SYSTEM_CALL_CLOSE_RANGE, kept + 1, ~0u, 0) != 0) close_one_by_one(lowest, kept);
+    if (!atomic_load_explicit(&is_close_range_refused, memory_order_relaxed)
+        && (kept == lowest || syscall(SYSTEM_CALL_CLOSE_RANGE, lowest, kept - 1, 0) == 0)
+        && syscall(SYSTEM_CALL_CLOSE_RANGE, kept + 1, ~0u, 0) == 0) return;
+    atomic_store_explicit(&is_close_range_refused, true, memory_order_relaxed);
+    close_one_by_one(lowest, kept);
 }
 
 /* In the child. Returns the error number of the failed call. */

@@ -228,21 +228,23 @@ struct NamespaceTests {
         }
     }
 
-    @Test("processes without a number here are distinguished, and each is charged for its own")
-    func quotas() async throws {
+    @Test(
+        "processes without a number here are distinguished, and each is charged for its own",
+        arguments: ["never", "always"])
+    func quotas(rings: String) async throws {
         try await withBorder(0) { border in
             // The server inside sees those outside with the number 0.
-            try border.with(inside: true, ["connections", "2", "serve", border.path, "store"]) { server in
+            try border.with(inside: true, ["connections", "2", "serve", border.path, "store"], rings: rings) { server in
                 try server.expect("ready")
                 let stay = ["crowd-that-stays", border.path, "store", "2"]
-                try border.with(inside: false, stay) { first in
+                try border.with(inside: false, stay, rings: rings) { first in
                     try first.expect("replies 2")
                     if try tellsProcessesApart() {
                         #expect(
-                            try border.first(inside: false, ["crowd", border.path, "store", "3"])
+                            try border.first(inside: false, ["crowd", border.path, "store", "3"], rings: rings)
                                 == "error tooManyConnections")
                     }
-                    #expect(try border.first(inside: false, stay) == "replies 2")
+                    #expect(try border.first(inside: false, stay, rings: rings) == "replies 2")
                 }
             }
         }
