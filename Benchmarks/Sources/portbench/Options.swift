@@ -6,10 +6,11 @@ struct Options {
     var filter = ""
     var jsonPath: String?
     var chartPath: String?
+    var smallChartPath: String?
     var pagePath: String?
     /// The section of the page to write.
     var section: String?
-    /// A file of an earlier run, whose results replace measuring.
+    /// A file of an earlier run, whose results replace measuring: what `--json` has written, or a page.
     var earlierPath: String?
     var isQuick = false
     var wantsHelp = false
@@ -20,18 +21,22 @@ struct Options {
     }
 
     static let help = """
-        usage: portbench [--filter TEXT] [--json FILE] [--svg FILE] [--page FILE [--section NAME]] [--quick | --from FILE]
+        usage: portbench [--filter TEXT] [--json FILE] [--svg FILE] [--small-svg FILE] [--page FILE [--section NAME]]
+                         [--quick | --from FILE]
 
         Measures ports and run loops beside the bare system calls, CFRunLoop, Dispatch and AsyncStream, in one run.
 
           --filter TEXT   only the cases whose id has TEXT in it
           --json FILE     writes the results, a list of objects
           --svg FILE      writes a chart of the ratios to the baselines
+          --small-svg FILE
+                          writes a chart of the round trips of busy threads and processes
           --page FILE     writes a table into a page that is there, between the lines
                           <!-- portbench NAME --> and <!-- end of portbench NAME -->
           --section NAME  which such lines: results, unless another name is given
           --quick         less of everything: under a minute, numbers are rough
-          --from FILE     measures nothing: takes the results that --json has written
+          --from FILE     measures nothing: takes the results that --json has written; for --small-svg also
+                          the section of a page, whose name ends with .md
           --help          this text
 
         Smaller is better in every column. The exit status is 64 for a command line that it does not understand.
@@ -49,17 +54,24 @@ struct Options {
             case "--filter": filter = try Self.value(of: option, &rest)
             case "--json": jsonPath = try Self.value(of: option, &rest)
             case "--svg": chartPath = try Self.value(of: option, &rest)
+            case "--small-svg": smallChartPath = try Self.value(of: option, &rest)
             case "--page": pagePath = try Self.value(of: option, &rest)
             case "--section": section = try Self.value(of: option, &rest)
             case "--from": earlierPath = try Self.value(of: option, &rest)
             default: throw Mistake(text: "unknown option \(option)")
             }
         }
-        if section != nil, pagePath == nil {
+        if isFromPage, smallChartPath == nil || [jsonPath, chartPath, pagePath].contains(where: { $0 != nil }) {
+            throw Mistake(text: "--from a page is for --small-svg alone: give it a file that --json has written")
+        }
+        if section != nil, pagePath == nil, !isFromPage {
             throw Mistake(text: "--section needs --page, the file that has the section")
         }
         if isQuick, earlierPath != nil { throw Mistake(text: "--from measures nothing: leave --quick out") }
     }
+
+    /// Whether the results are the table of a page.
+    var isFromPage: Bool { earlierPath?.hasSuffix(".md") ?? false }
 
     private static func value(of option: String, _ rest: inout ArraySlice<String>) throws -> String {
         guard let value = rest.popFirst() else { throw Mistake(text: "\(option) needs a value") }

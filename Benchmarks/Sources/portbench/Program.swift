@@ -9,6 +9,10 @@ enum Program {
         if arguments.first == Child.option { return try Child.run(Array(arguments.dropFirst())) }
         let options = try Options(arguments)
         if options.wantsHelp { return print(Options.help) }
+        if options.isFromPage, let page = options.earlierPath, let path = options.smallChartPath {
+            let section = try PageSection(options.section ?? "results", of: page, isRead: true)
+            return try SmallChart(section.rows()).write(to: path)
+        }
         // Before anything is measured.
         let section = try options.pagePath.map { try PageSection(options.section ?? "results", of: $0) }
         let (results, failures) = try options.earlierPath.map { (try earlier($0, options), []) } ?? measure(options)
@@ -19,6 +23,7 @@ enum Program {
             throw BenchmarkFailure("failed: \(failures.joined(separator: ", "))\(page)")
         }
         try section?.write(results, of: run(of: results))
+        if let path = options.smallChartPath { try SmallChart(MarkdownTable.rows(of: results)).write(to: path) }
     }
 
     /// Measures all cases, and returns their results and the ids of those that failed.

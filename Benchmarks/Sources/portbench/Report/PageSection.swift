@@ -8,14 +8,14 @@ struct PageSection {
     private let path: String
     private let name: String
 
-    /// Finds the section, and checks that the page can be written: a run takes minutes, and an error must show before
-    /// it.
-    init(_ name: String, of path: String) throws {
+    /// Finds the section, and checks, unless it is only read, that the page can be written: a run takes minutes, and an
+    /// error must show before it.
+    init(_ name: String, of path: String, isRead: Bool = false) throws {
         // A symbolic link stays a link.
         self.path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         self.name = name
         _ = try parts()
-        if !FileManager.default.isWritableFile(atPath: self.path) {
+        if !isRead, !FileManager.default.isWritableFile(atPath: self.path) {
             throw BenchmarkFailure(
                 "\(path) cannot be written: let this user write it, or give --page a file that can be")
         }
@@ -26,14 +26,17 @@ struct PageSection {
 
     /// Writes the sentence about the run and the table. The rest of the page stays as it is at that moment.
     func write(_ results: [CaseResult], of run: Run) throws {
-        let (before, after) = try parts()
+        let (before, _, after) = try parts()
         let content = ["", run.sentence, "", MarkdownTable.text(results), ""]
         let text = (before + content + after).joined(separator: "\n")
         try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
     }
 
-    /// The lines up to the first line of the section, and from its last line on, both included.
-    private func parts() throws -> (before: [String], after: [String]) {
+    /// The rows of its table.
+    func rows() throws -> [MarkdownTable.Row] { MarkdownTable.rows(try parts().section) }
+
+    /// The lines up to the first line of the section, those between, and those from its last line on.
+    private func parts() throws -> (before: [String], section: [String], after: [String]) {
         guard let data = FileManager.default.contents(atPath: path), let text = String(data: data, encoding: .utf8)
         else {
             throw BenchmarkFailure(
@@ -52,6 +55,6 @@ struct PageSection {
                 "\(path) does not have the section \(name) once: leave one line \(firstLine), and after it one \(lastLine)"
             )
         }
-        return (Array(lines[...start]), Array(lines[end...]))
+        return (Array(lines[...start]), Array(lines[(start + 1)..<end]), Array(lines[end...]))
     }
 }
