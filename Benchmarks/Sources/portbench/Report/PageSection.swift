@@ -27,9 +27,22 @@ struct PageSection {
     /// Writes the sentence about the run and the table. The rest of the page stays as it is at that moment.
     func write(_ results: [CaseResult], of run: Run) throws {
         let (before, _, after) = try parts()
-        let content = ["", run.sentence, "", MarkdownTable.text(results), ""]
+        let content = ["", Self.wrapped(run.sentence), "", MarkdownTable.text(results), ""]
         let text = (before + content + after).joined(separator: "\n")
         try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+    }
+
+    /// Text in lines of at most 120 characters.
+    private static func wrapped(_ text: String) -> String {
+        var lines: [String] = []
+        for word in text.split(separator: " ") {
+            if let last = lines.last, last.count + word.count < 120 {
+                lines[lines.count - 1] = "\(last) \(word)"
+            } else {
+                lines.append(String(word))
+            }
+        }
+        return lines.joined(separator: "\n")
     }
 
     /// The rows of its table.
