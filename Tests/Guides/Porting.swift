@@ -110,6 +110,6 @@ private func dBus() throws {
     for listener in listeners.value where try !listener.trySend(MachMessage(id: 2, text: "rain")) {
         print("one has no room, and misses this")
     }
-    if let news = try window.tryReceive() { print("told: \(news.text)") }
+    if let forecast = try window.tryReceive() { print("the window shows \(forecast.text)") }
     weather.invalidate()
 }
