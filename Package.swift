@@ -31,7 +31,7 @@ let package = Package(
         .library(name: "RunLoopCore", targets: ["RunLoopCore"]),
         .library(name: "MessagePort", targets: ["MessagePort"]),
         .library(name: "NamedPortServer", targets: ["NamedPortServer"]),
-        // The examples are programs of this package only: as products they would forbid their names to whoever uses it.
+        // The examples are programs of this package only: as products, no package that uses this one could have their names.
         .executable(name: "portctl", targets: ["portctl"]),
     ],
     targets: [
