@@ -92,14 +92,7 @@ package enum SystemProbe {
     ///
     /// - Throws: ENOSYS before Linux 3.15.
     package static func exclusiveRename() throws(SystemError) {
-        let directory = try sysOpen("/", .directory)
-        let name = ".swift-port-probe"
-        do throws(SystemError) {
-            _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory.raw, name, name + ".2") }
-        } catch {
-            // On a read-only root, or for a user without write access, the error may come before ENOENT.
-            if ![ENOENT, EROFS, EACCES].contains(error.code) { throw error }
-        }
+        try tryExclusiveRename()
     }
 
     /// getsockopt(2) with SO_PEERGROUPS.

@@ -208,7 +208,7 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
     do throws(SystemError) {
         // A file system that does not know the flag says EINVAL, and a directory may forbid the change with EPERM.
         let isRefusal = { (error: SystemError) in
-            error.code == ENOSYS || error.code != EINVAL && error.isRefusal && (try? SystemProbe.exclusiveRename()) == nil
+            error.code == ENOSYS || error.code != EINVAL && error.isRefusal && (try? tryExclusiveRename()) == nil
         }
         try Refusals.exclusiveRename.remember(isRefusal) { () throws(SystemError) in
             _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
@@ -223,6 +223,18 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
             try? sysUnlink(newName, in: directory)
             throw error
         }
+    }
+}
+
+/// Renames a file that is not there, to find out whether the system refuses such a rename.
+func tryExclusiveRename() throws(SystemError) {
+    let directory = try sysOpen("/", .directory)
+    let name = ".swift-port-probe"
+    do throws(SystemError) {
+        _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory.raw, name, name + ".2") }
+    } catch {
+        // On a read-only root, or for a user without write access, the error may come before ENOENT.
+        if ![ENOENT, EROFS, EACCES].contains(error.code) { throw error }
     }
 }
 
