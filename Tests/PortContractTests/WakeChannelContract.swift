@@ -156,7 +156,7 @@ import Testing
     func oneSet() throws {
         let (channel, sending) = try WakeChannel.make()
         let (watch, waker) = (WakeChannelWatch(channel), try #require(WakeSender(sending)))
-        let bells = try (0..<2).map { _ in try LoopParker.WakeEvent() }
+        let bells = try (0..<2).map { _ in Shared(try EventDescriptor()) }
         let sets = try bells.map { try DescriptorSet(wakeEvent: $0) }
         func isSeen(by set: DescriptorSet) -> Bool {
             defer { set.wait(until: .distantPast) { _ in } }

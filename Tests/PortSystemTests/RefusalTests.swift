@@ -164,11 +164,11 @@ import Testing
         let child = try sysSpawn(
             "/bin/sleep", arguments: ["86400"], environment: [:], in: nil, descriptors: [nil, nil, nil])
         // Our child had the number, and began at another time.
-        let other = try LaunchedProcess(child, .event(LaunchedProcess.SharedEvent()), start: .seconds(1))
+        let other = try LaunchedProcess(child, .event(Shared(EventDescriptor())), start: .seconds(1))
         let calls = try SystemCallFaults.counting { try other.signal(SIGKILL) }.calls
         #expect(calls[SystemCall.kill] == nil)
         #expect(try other.reap() == .unknown)
-        let same = try LaunchedProcess(child, .event(LaunchedProcess.SharedEvent()), start: sysProcessStart(child))
+        let same = try LaunchedProcess(child, .event(Shared(EventDescriptor())), start: sysProcessStart(child))
         #expect(try same.reap() == nil)
         try same.signal(SIGKILL)
         #expect(waitpid(child, nil, 0) == child)

@@ -227,7 +227,7 @@ import Testing
         await #expect(processExitsWith: .success) { [call = call.rawValue as String, code = code as CInt] in
             let call = try #require(SystemCall(rawValue: call))
             try await onNewThread {
-                let set = try DescriptorSet(wakeEvent: LoopParker.WakeEvent())
+                let set = try DescriptorSet(wakeEvent: Shared(EventDescriptor()))
                 let (last, lastSource) = (try TestPipe(), idleSource())
                 _ = try set.join(last.reading.rawValue, lastSource)
                 for round in 0..<8 {

@@ -28,22 +28,14 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     /// Where reports of changes come from.
     enum Kernel: Sendable {
-        case reports(Box<DirectoryWatch>)
+        case reports(Shared<DirectoryWatch>)
         /// From nowhere: an empty set, and how often to read everything.
-        case interval(Box<EpollSet>, IntervalScans, Duration)
-    }
-
-    final class Box<Value: ~Copyable & Sendable>: Sendable {
-        let value: Value  // immutable
-
-        init(_ value: consuming Value) {
-            self.value = value
-        }
+        case interval(Shared<EpollSet>, IntervalScans, Duration)
     }
 
     private(set) var kernel: Kernel
     /// The watch that reported changes until the kernel gave no watch any more: callers wait on its descriptor.
-    private var replaced: Box<DirectoryWatch>?
+    private var replaced: Shared<DirectoryWatch>?
     private let scanning: IntervalScans?
     /// When to read the directory although the descriptor is not readable; never while the kernel reports changes.
     private(set) var nextCheck = MonotonicInstant.distantFuture
@@ -75,13 +67,13 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     ) throws(PortError) -> NameDirectoryWatch {
         do throws(PortError) {
             var watch = NameDirectoryWatch(
-                .reports(Box(try makeWatch())), path, followsDeclared, mayBeShared, scanning)
+                .reports(Shared(try makeWatch())), path, followsDeclared, mayBeShared, scanning)
             try watch.begin()
             return watch
         } catch {
             guard error.code == .watchLimit, let scanning, let interval = scanning.interval else { throw error }
             var watch = NameDirectoryWatch(
-                .interval(Box(try nothing()), scanning, interval), path, followsDeclared, mayBeShared, scanning)
+                .interval(Shared(try nothing()), scanning, interval), path, followsDeclared, mayBeShared, scanning)
             watch.nextCheck = .now
             return watch
         }
@@ -129,7 +121,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
             guard error.code == .watchLimit, case .reports(let watch) = kernel, let scanning,
                 let interval = scanning.interval
             else { throw error }
-            (kernel, replaced) = (.interval(Box(try Self.nothing()), scanning, interval), watch)
+            (kernel, replaced) = (.interval(Shared(try Self.nothing()), scanning, interval), watch)
             nextCheck = .now
             return try reportedChanges()
         }

@@ -14,16 +14,8 @@ package final class LaunchedProcess: Sendable {
     /// The descriptor that becomes readable when the child ends.
     enum End: Sendable {
         case descriptor(SharedDescriptor)
-        case event(SharedEvent)
-    }
-
-    /// Signalled by the thread that waits for the child.
-    final class SharedEvent: Sendable {
-        let descriptor: EventDescriptor  // immutable
-
-        init() throws(SystemError) {
-            descriptor = try EventDescriptor()
-        }
+        /// Signalled by the thread that waits for the child.
+        case event(Shared<EventDescriptor>)
     }
 
     private let id: pid_t  // immutable
@@ -40,7 +32,7 @@ package final class LaunchedProcess: Sendable {
     package var rawValue: CInt {
         switch end {
         case .descriptor(let descriptor): descriptor.rawValue
-        case .event(let event): event.descriptor.raw
+        case .event(let event): event.value.raw
         }
     }
 
@@ -60,12 +52,12 @@ package final class LaunchedProcess: Sendable {
                 if Refusals.processDescriptor.error == nil { throw error }
             }
             _ = try sysWaitForChild(nil, process, leavesUnreaped: true, blocks: false)
-            let event = try SharedEvent()
+            let event = Shared(try EventDescriptor())
             let start = sysProcessStart(process)
             _ = try sysStartThread(stackSize: 128 << 10, blocksSignals: true) {
                 sysNameThread("port worker end")
                 _ = try? sysWaitForChild(nil, process, leavesUnreaped: true, blocks: true)
-                event.descriptor.signal()
+                event.value.signal()
             }
             return LaunchedProcess(process, .event(event), start: start)
         } catch {

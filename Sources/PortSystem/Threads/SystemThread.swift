@@ -41,7 +41,7 @@ package func sysStartThread(
     stackSize: Int? = nil, blocksSignals: Bool = false, _ body: @escaping @Sendable () -> Void
 ) throws(SystemError) -> SystemThread {
     let size = stackSize.map { max(1, $0) } ?? 0
-    let start = unsafe Unmanaged.passRetained(ThreadStart(body))
+    let start = unsafe Unmanaged.passRetained(Shared(body))
     do throws(SystemError) {
         return try withSignalsBlocked(blocksSignals) { () throws(SystemError) in
             var thread: UInt = 0
@@ -79,19 +79,10 @@ package func kernelThreadName(_ name: String) -> String {
     return shortened
 }
 
-/// The new thread's argument, retained until the thread has begun.
-private final class ThreadStart: Sendable {
-    let body: @Sendable () -> Void
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        self.body = body
-    }
-}
-
 private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let argument = unsafe argument else { return nil }
-    // SAFETY: sysStartThread passes only a ThreadStart that it retained.
-    let start = unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
-    start.body()
+    // SAFETY: sysStartThread passes only a body that it retained.
+    let start = unsafe Unmanaged<Shared<@Sendable () -> Void>>.fromOpaque(argument).takeRetainedValue()
+    start.value()
     return nil
 }

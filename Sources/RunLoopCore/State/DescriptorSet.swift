@@ -27,15 +27,6 @@ struct DescriptorWatch: Sendable {
 /// Thread safety: any thread may join and leave; only the loop's thread waits. The lock is the last that a thread
 /// takes.
 final class DescriptorSet: Sendable {
-    /// The kernel's set: replaced as a whole, and retained by a wait that is in progress.
-    fileprivate final class Kernel: Sendable {
-        let set: EpollSet  // immutable
-
-        init() throws(SystemError) {
-            set = try EpollSet()
-        }
-    }
-
     fileprivate struct Entry {
         var descriptor: CInt
         var sources: SourceList
@@ -46,7 +37,8 @@ final class DescriptorSet: Sendable {
     }
 
     fileprivate struct Registrations {
-        var kernel: Kernel
+        /// The kernel's set: replaced as a whole, and retained by a wait that is in progress.
+        var kernel: Shared<EpollSet>
         var entries: [UInt64: Entry] = [:]
         /// The key under which a descriptor's number is in the kernel's set.
         var keys: [CInt: UInt64] = [:]
@@ -57,21 +49,21 @@ final class DescriptorSet: Sendable {
 
     private static let wakeEventKey: UInt64 = 0
 
-    private let wakeEvent: LoopParker.WakeEvent  // immutable
+    private let wakeEvent: Shared<EventDescriptor>  // immutable
     private let state: Mutex<Registrations>
 
     /// Makes a set that holds only the event descriptor.
-    init(wakeEvent: LoopParker.WakeEvent) throws(SystemError) {
+    init(wakeEvent: Shared<EventDescriptor>) throws(SystemError) {
         self.wakeEvent = wakeEvent
         state = Mutex(Registrations(kernel: try Self.makeKernel(wakeEvent)))
     }
 
     /// The kernel's set, until it is replaced: readable while there is something to report.
-    var raw: CInt { state.withLock { $0.kernel.set.raw } }
+    var raw: CInt { state.withLock { $0.kernel.value.raw } }
 
-    private static func makeKernel(_ wakeEvent: LoopParker.WakeEvent) throws(SystemError) -> Kernel {
-        let kernel = try Kernel()
-        try kernel.set.add(wakeEvent.descriptor.raw, .readable, key: wakeEventKey)
+    private static func makeKernel(_ wakeEvent: Shared<EventDescriptor>) throws(SystemError) -> Shared<EpollSet> {
+        let kernel = Shared(try EpollSet())
+        try kernel.value.add(wakeEvent.value.raw, .readable, key: wakeEventKey)
         return kernel
     }
 
@@ -99,8 +91,8 @@ final class DescriptorSet: Sendable {
     func wait(until deadline: MonotonicInstant, _ body: (SourceList) -> Void) {
         let kernel = state.withLock { $0.kernel }
         var mustRenew = false
-        kernel.set.wait(until: deadline) { report in
-            if report.key == Self.wakeEventKey { return wakeEvent.descriptor.clear() }
+        kernel.value.wait(until: deadline) { report in
+            if report.key == Self.wakeEventKey { return wakeEvent.value.clear() }
             let (entry, isStaleAgain) = state.withLock { $0.entry(of: report.key) }
             if isStaleAgain { mustRenew = true }
             if let channel = entry?.channel { return channel.didReport() }
@@ -142,12 +134,12 @@ final class DescriptorSet: Sendable {
 extension DescriptorSet.Registrations {
     fileprivate mutating func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (UInt64, Bool) {
         do throws(SystemError) {
-            try kernel.set.add(descriptor, .readable, key: lastKey + 1)
+            try kernel.value.add(descriptor, .readable, key: lastKey + 1)
         } catch {
             guard error.code == EEXIST else { throw error }
             guard let key = keys[descriptor] else {
                 // The kernel still has the file under a key that has ended: the number was closed and opened again.
-                try kernel.set.modify(descriptor, .readable, key: lastKey + 1)
+                try kernel.value.modify(descriptor, .readable, key: lastKey + 1)
                 return (register(descriptor, source), true)
             }
             let isNew = entries[key]?.sources.all.contains(source) != true
@@ -171,14 +163,14 @@ extension DescriptorSet.Registrations {
         // A number that was closed and opened again belongs to a later registration.
         guard entry.sources.isEmpty, keys[entry.descriptor] == key else { return }
         keys[entry.descriptor] = nil
-        kernel.set.remove(entry.descriptor)
+        kernel.value.remove(entry.descriptor)
     }
 
     fileprivate mutating func join(
         wakeChannel descriptor: CInt, _ channel: WakeChannelWatch
     ) throws(SystemError) -> UInt64 {
         let entry = DescriptorSet.Entry(descriptor: descriptor, sources: SourceList(), channel: channel)
-        try kernel.set.add(descriptor, entry.events, key: lastKey + 1)
+        try kernel.value.add(descriptor, entry.events, key: lastKey + 1)
         lastKey += 1
         keys[descriptor] = lastKey
         entries[lastKey] = entry
@@ -188,7 +180,7 @@ extension DescriptorSet.Registrations {
     fileprivate mutating func leave(_ key: UInt64, wakeChannel descriptor: CInt) -> DescriptorSet.Entry? {
         guard let entry = entries.removeValue(forKey: key) else { return nil }
         if keys[descriptor] == key { keys[descriptor] = nil }
-        kernel.set.remove(descriptor)
+        kernel.value.remove(descriptor)
         return entry
     }
 
@@ -202,11 +194,11 @@ extension DescriptorSet.Registrations {
     /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.
     ///
     /// - Throws: when the kernel lacks the resources for one of them: then nothing has changed.
-    fileprivate mutating func replace(with fresh: DescriptorSet.Kernel) throws(SystemError) {
+    fileprivate mutating func replace(with fresh: Shared<EpollSet>) throws(SystemError) {
         var closed: [CInt] = []
         for (descriptor, key) in keys {
             do throws(SystemError) {
-                try fresh.set.add(descriptor, entries[key]?.events ?? .readable, key: key)
+                try fresh.value.add(descriptor, entries[key]?.events ?? .readable, key: key)
             } catch {
                 if error.isShortage { throw error }
                 closed.append(descriptor)

@@ -35,26 +35,18 @@ final class LoopParker: Sendable {
         }
     }
 
-    /// The kernel object, shared with the threads that are about to signal it while the loop ends.
-    final class WakeEvent: Sendable {
-        let descriptor: EventDescriptor  // immutable
-
-        init() throws(SystemError) {
-            descriptor = try EventDescriptor()
-        }
-    }
-
     private let phase = Atomic<Phase>(.notListening)
     private let word = Futex()
-    private let madeWakeEvent = Mutex<WakeEvent?>(nil)
+    private let madeWakeEvent = Mutex<Shared<EventDescriptor>?>(nil)
 
-    /// The kernel object, made when it is first needed.
+    /// The kernel object, made when it is first needed, and shared with the threads that are about to signal it while
+    /// the loop ends.
     ///
     /// - Throws: EMFILE, ENFILE when there is no descriptor left.
-    func wakeEvent() throws(SystemError) -> WakeEvent {
+    func wakeEvent() throws(SystemError) -> Shared<EventDescriptor> {
         try madeWakeEvent.withLock { (wakeEvent) throws(SystemError) in
             if let wakeEvent { return wakeEvent }
-            let made = try WakeEvent()
+            let made = Shared(try EventDescriptor())
             wakeEvent = made
             return made
         }
@@ -160,7 +152,7 @@ final class LoopParker: Sendable {
             if result.exchanged {
                 switch seen {
                 case .parked: word.signal()
-                case .sleeping: madeWakeEvent.withLock { $0 }?.descriptor.signal()
+                case .sleeping: madeWakeEvent.withLock { $0 }?.value.signal()
                 default: break
                 }
                 return
