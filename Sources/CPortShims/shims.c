@@ -391,10 +391,10 @@ __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL
 
 unsigned shim_fork_count(void) { return fork_count; }
 
-static _Thread_local void *thread_spares;
+static _Thread_local void *thread_cache;
 
-void *shim_thread_spares(void) { return thread_spares; }
-void shim_set_thread_spares(void *spares) { thread_spares = spares; }
+void *shim_thread_cache(void) { return thread_cache; }
+void shim_set_thread_cache(void *cache) { thread_cache = cache; }
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
@@ -402,7 +402,7 @@ void shim_set_thread_spares(void *spares) { thread_spares = spares; }
 #endif
 #endif
 
-_Bool shim_keeps_spares(void) {
+_Bool shim_pools_memory(void) {
 #ifdef IS_SANITIZED
     return 0;
 #else

@@ -109,19 +109,19 @@ import Testing
     func depot() {
         let depot = Depot()
         var magazine = Magazine()
-        for index in 0...Depot.mostMagazines {
-            for _ in 0..<Magazine.size { magazine.push(filled(UInt8(index))) }
+        for index in 0...Tuning.mostMagazines {
+            for _ in 0..<Tuning.magazineSize { magazine.push(filled(UInt8(index))) }
             depot.empty(&magazine)
-            #expect(magazine.isEmpty == (index < Depot.mostMagazines))
+            #expect(magazine.isEmpty == (index < Tuning.mostMagazines))
         }
         magazine.push(filled(1))
-        for _ in 0..<Depot.mostMagazines {
-            for _ in 0..<Magazine.size { #expect(magazine.take() != nil) }
+        for _ in 0..<Tuning.mostMagazines {
+            for _ in 0..<Tuning.magazineSize { #expect(magazine.take() != nil) }
             #expect(magazine.take() == nil)
             depot.refill(&magazine)
             #expect(magazine.isFull)
         }
-        for _ in 0..<Magazine.size { _ = magazine.take() }
+        for _ in 0..<Tuning.magazineSize { _ = magazine.take() }
         depot.refill(&magazine)
         #expect(magazine.isEmpty)
     }

@@ -111,10 +111,10 @@ int shim_detach_thread(uintptr_t thread);
 /* How many forks there were between the start of the program and this process. */
 unsigned shim_fork_count(void);
 /* The calling thread's pointer, faster than pthread_getspecific: it is not released when the thread ends. */
-void *shim_thread_spares(void);
+void *shim_thread_cache(void);
 /* Whether the build is without the thread sanitizer and the address sanitizer. */
-_Bool shim_keeps_spares(void);
-void shim_set_thread_spares(void *spares);
+_Bool shim_pools_memory(void);
+void shim_set_thread_cache(void *cache);
 int shim_allowed_processor_count(void);
 /* Prefetches two lines of memory for writing. On x86-64 the compiler's builtin prefetches them for reading, unless it
  * may assume that the processor has the instruction; all current processors have it, or ignore it. */

@@ -25,8 +25,6 @@ package protocol CloseObserver: AnyObject, Sendable {
 package enum AsyncCloser {
     /// The most threads that files may block; beyond that the other descriptors wait.
     package static let blockedLimit = 16
-    /// How long a file may block the thread.
-    private static let patience = Duration.seconds(1)
 
     private struct State {
         /// The descriptors to close after those in `next`, in the order in which they came: so no peer's descriptors
@@ -54,7 +52,7 @@ package enum AsyncCloser {
             callerCount += 1
         }
 
-        var isBlocked: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
+        var isBlocked: Bool { busySince.map { $0.advanced(by: Tuning.longestClose) < .now } ?? false }
     }
 
     private struct PendingClose {

@@ -196,7 +196,7 @@ package func sysWrite(_ descriptor: CInt, _ bytes: some Collection<UInt8>) throw
 package func sysReadAll(_ descriptor: CInt, limit: Int = .max) throws(SystemError) -> [UInt8] {
     var contents: [UInt8] = []
     while contents.count < limit,
-        let piece = try sysRead(descriptor, capacity: min(4096, limit - contents.count)), !piece.isEmpty
+        let piece = try sysRead(descriptor, capacity: min(Tuning.readSize, limit - contents.count)), !piece.isEmpty
     {
         contents += piece
     }

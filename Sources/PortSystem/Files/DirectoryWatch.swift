@@ -57,8 +57,6 @@ package struct DirectoryReport: Hashable, Sendable {
 /// A non-blocking queue of changes of watched directories.
 package struct DirectoryWatch: ~Copyable, Sendable {
     private let descriptor: FileDescriptor
-    /// Room for the reports of one read.
-    private static let capacity = 16_384
     /// The bytes of `struct inotify_event` before its name.
     private static let headLength = 16
 
@@ -113,7 +111,7 @@ package struct DirectoryWatch: ~Copyable, Sendable {
     ///
     /// - Returns: the reports; none when there are none now.
     package func reports() throws(SystemError) -> [DirectoryReport] {
-        guard let bytes = try sysRead(descriptor.raw, capacity: Self.capacity) else { return [] }
+        guard let bytes = try sysRead(descriptor.raw, capacity: Tuning.directoryReportSize) else { return [] }
         return Self.decode(bytes[...])
     }
 

@@ -52,8 +52,7 @@ package func sysLock(
         while .now < deadline {
             // Is it held, or do others only test it?
             if try sysIsLocked(descriptor, kind) { return false }
-            // A process that was stopped while it tests makes the others wait; they leave the processor.
-            sysPause(.microseconds(200))
+            sysPause(Tuning.timeBetweenLockAttempts)
             if try tryLockWhole(descriptor, LOCK_EX) { return true }
         }
         return false

@@ -19,7 +19,7 @@ package enum BufferPool {
     /// Under the sanitizers the pool is off. They find misuse of memory that the pool would hide. And they cannot see
     /// that an array which is passed on has no other owner: that is established by reference counts, in code that they
     /// do not instrument.
-    static var isUsed: Bool { shim_keeps_spares() }
+    static var isUsed: Bool { shim_pools_memory() }
 
     /// An array of `count` bytes with arbitrary contents, for the caller to overwrite. A pooled one mostly has that
     /// count already, and need not be emptied and filled again.
@@ -27,7 +27,7 @@ package enum BufferPool {
     /// - Parameter count: 1 or more, `capacity` at most.
     /// - Returns: the array, which has no other owner.
     package static func take(_ count: Int) -> [UInt8] {
-        guard let cache = unsafe presentCache ?? makeCache(), var bytes = unsafe cache.pointee.take() else {
+        guard let magazine = unsafe presentMagazine ?? makeMagazine(), var bytes = unsafe take(&magazine.pointee) else {
             var bytes: [UInt8] = []
             bytes.reserveCapacity(capacity)
             appendZeros(count, to: &bytes)
@@ -49,10 +49,21 @@ package enum BufferPool {
 
     /// Puts an array into the pool. One that has another owner is only released.
     package static func leave(_ bytes: consuming [UInt8]) {
-        guard pooledCapacities.contains(bytes.capacity), let cache = unsafe presentCache ?? makeCache(),
+        guard pooledCapacities.contains(bytes.capacity), let magazine = unsafe presentMagazine ?? makeMagazine(),
             isAlone(&bytes)
         else { return }
-        unsafe cache.pointee.leave(consume bytes)
+        unsafe leave(consume bytes, &magazine.pointee)
+    }
+
+    private static func take(_ magazine: inout Magazine) -> [UInt8]? {
+        if magazine.isEmpty { Depot.shared.refill(&magazine) }
+        return magazine.take()
+    }
+
+    private static func leave(_ bytes: consuming [UInt8], _ magazine: inout Magazine) {
+        if magazine.isFull { Depot.shared.empty(&magazine) }
+        if magazine.isFull { magazine.halve() }  // so that not every call asks the depot
+        magazine.push(consume bytes)
     }
 
     /// Stands for the object to which an array refers: an array is one reference, and nothing else.
@@ -69,55 +80,38 @@ package enum BufferPool {
     }
 
     // SAFETY: the thread's slot holds the cache as long as the pointer is set.
-    private static var presentCache: UnsafeMutablePointer<ThreadCache>? {
-        unsafe shim_thread_spares()?.assumingMemoryBound(to: ThreadCache.self)
+    private static var presentMagazine: UnsafeMutablePointer<Magazine>? {
+        unsafe shim_thread_cache()?.assumingMemoryBound(to: Magazine.self)
     }
 
-    private static let boxes = ThreadLocal<ThreadCache.Box> { _ in shim_set_thread_spares(nil) }
+    private static let caches = ThreadLocal<ThreadCache> { _ in shim_set_thread_cache(nil) }
 
     /// - Returns: nil when the pool is off.
-    private static func makeCache() -> UnsafeMutablePointer<ThreadCache>? {
+    private static func makeMagazine() -> UnsafeMutablePointer<Magazine>? {
         if !isUsed { return nil }
-        let box = ThreadCache.Box()
-        boxes.value = box
-        unsafe shim_set_thread_spares(box.cache)
-        return unsafe box.cache
+        let cache = ThreadCache()
+        caches.value = cache
+        unsafe shim_set_thread_cache(cache.magazine)
+        return unsafe cache.magazine
     }
 }
 
-/// The pooled arrays of one thread.
-private struct ThreadCache: ~Copyable {
-    /// Owns the cache's memory.
-    @safe final class Box {
-        let cache = UnsafeMutablePointer<ThreadCache>.allocate(capacity: 1)
+/// The pooled arrays of one thread. Its magazine stays at one address, to which the thread's slot points.
+@safe private final class ThreadCache {
+    let magazine = UnsafeMutablePointer<Magazine>.allocate(capacity: 1)
 
-        init() { unsafe cache.initialize(to: ThreadCache()) }
+    init() { unsafe magazine.initialize(to: Magazine()) }
 
-        deinit {
-            unsafe cache.deinitialize(count: 1)
-            unsafe cache.deallocate()
-        }
-    }
-
-    private var magazine = Magazine()
-
-    mutating func take() -> [UInt8]? {
-        if magazine.isEmpty { Depot.shared.refill(&magazine) }
-        return magazine.take()
-    }
-
-    mutating func leave(_ bytes: consuming [UInt8]) {
-        if magazine.isFull { Depot.shared.empty(&magazine) }
-        if magazine.isFull { magazine.halve() }  // so that not every call asks the depot
-        magazine.push(consume bytes)
+    deinit {
+        unsafe magazine.deinitialize(count: 1)
+        unsafe magazine.deallocate()
     }
 }
 
-// @unchecked: either one cache has it, which only its thread uses, or the depot.
+// @unchecked: either one thread has it, or the depot.
 /// A magazine: some arrays, which pass from one thread to another as a unit.
 @safe final class Magazine: @unchecked Sendable {
-    static let size = 32
-    private let slots = UnsafeMutablePointer<[UInt8]>.allocate(capacity: Magazine.size)
+    private let slots = UnsafeMutablePointer<[UInt8]>.allocate(capacity: Tuning.magazineSize)
     private var count = 0
 
     deinit {
@@ -126,7 +120,7 @@ private struct ThreadCache: ~Copyable {
     }
 
     var isEmpty: Bool { count == 0 }
-    var isFull: Bool { count == Self.size }
+    var isFull: Bool { count == Tuning.magazineSize }
 
     /// Releases the array when there is no room for it.
     func push(_ bytes: consuming [UInt8]) {
@@ -138,8 +132,7 @@ private struct ThreadCache: ~Copyable {
     func take() -> [UInt8]? {
         if isEmpty { return nil }
         count -= 1
-        // The array's object is in another processor's cache; fetching it takes about as long as four messages.
-        if count >= 4 { unsafe prefetch(slots + (count - 4)) }
+        if count >= Tuning.prefetchDistance { unsafe prefetch(slots + (count - Tuning.prefetchDistance)) }
         return unsafe (slots + count).move()
     }
 
@@ -159,8 +152,6 @@ private struct ThreadCache: ~Copyable {
 /// forked child whose parent held the lock.
 @safe final class Depot: @unchecked Sendable {
     static let shared = Depot()
-    /// Enough for all messages of a queue of 1,024.
-    static let mostMagazines = 32
 
     private let isLocked = Atomic<Bool>(false)
     /// The number of full magazines; may be read without the lock, so that callers leave it alone when there are none.
@@ -180,9 +171,9 @@ private struct ThreadCache: ~Copyable {
 
     /// Exchanges a full magazine for an empty one, unless the depot is full.
     func empty(_ magazine: inout Magazine) {
-        if fullCount.load(ordering: .relaxed) >= Self.mostMagazines { return }
+        if fullCount.load(ordering: .relaxed) >= Tuning.mostMagazines { return }
         withLockIfFree {
-            if full.count >= Self.mostMagazines { return }  // other threads have added magazines meanwhile
+            if full.count >= Tuning.mostMagazines { return }  // other threads have added magazines meanwhile
             full.append(magazine)
             magazine = empty.popLast() ?? Magazine()
         }

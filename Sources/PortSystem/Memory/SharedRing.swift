@@ -134,7 +134,7 @@ import Synchronization
             }
             return list
         }
-        if count <= copiedBlock, offset + count <= Self.capacity {
+        if count <= Tuning.copiedBlock, offset + count <= Self.capacity {
             return unsafe [UInt8](UnsafeRawBufferPointer(start: bytes + offset, count: count))
         }
         // With its capacity reserved first, the array is filled by code specialized for bytes, not by generic code.
@@ -171,29 +171,22 @@ import Synchronization
     }
 }
 
-/// The most bytes that one copy moves.
-private let copiedBlock = 2048
-/// Copies of at least this size bypass the writer's caches: fetching lines from another processor's caches takes up to
-/// six times as long as fetching them from memory. Docs/Decisions/0026-non-temporal-copies.md has the measurements.
-private let longCopy = 8192
-
 private func copyIn(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
-    if count < longCopy { return unsafe copyBlocks(to: target, from: source, count: count) }
+    if count < Tuning.longCopy { return unsafe copyBlocks(to: target, from: source, count: count) }
     unsafe shim_copy_past_caches(target, source, count)
 }
 
 private func copyOut(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
-    if count < longCopy { return unsafe copyBlocks(to: target, from: source, count: count) }
+    if count < Tuning.longCopy { return unsafe copyBlocks(to: target, from: source, count: count) }
     unsafe shim_copy_asking_ahead(target, source, count)
 }
 
-/// Copies in blocks. From 4 KiB on, glibc before 2.40 copies with one instruction (`rep movsb`), which on some
-/// processors takes many times as long when the target is up to 63 bytes behind the source, regardless of the page.
+/// Copies in blocks of a size for which the C library needs no special instruction.
 private func copyBlocks(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
     var start = 0
-    while count - start > copiedBlock {
-        unsafe (target + start).copyMemory(from: source + start, byteCount: copiedBlock)
-        start += copiedBlock
+    while count - start > Tuning.copiedBlock {
+        unsafe (target + start).copyMemory(from: source + start, byteCount: Tuning.copiedBlock)
+        start += Tuning.copiedBlock
     }
     unsafe (target + start).copyMemory(from: source + start, byteCount: count - start)
 }

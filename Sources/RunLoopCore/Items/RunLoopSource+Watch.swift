@@ -67,7 +67,7 @@ extension RunLoopSource {
     /// source is in its modes without being watched, and a timer there tries again until it succeeds. Each loop has its
     /// own timer, as another loop may not run, or may end.
     func watchLater(in loop: ThreadRunLoop) {
-        let made = RunLoopTimer(name: "watch again", after: Self.timeUntilRetry) { [weak self, id] _ in
+        let made = RunLoopTimer(name: "watch again", after: Tuning.timeUntilRetry) { [weak self, id] _ in
             let loop = ThreadRunLoop.current
             let timer = loop.state.withLock { $0.watchRetryTimers.removeValue(forKey: id) }
             self?.retryWatch(in: loop)
@@ -88,9 +88,6 @@ extension RunLoopSource {
         }
         if isShort { watchLater(in: loop) }
     }
-
-    /// The interval between attempts to watch a descriptor that the kernel cannot watch now.
-    private static let timeUntilRetry = Duration.milliseconds(20)
 
     /// As `watch`, below.
     ///

@@ -49,7 +49,7 @@ extension ThreadRunLoop {
             return !state.isMainQueueLate
         }
         if !isFirst { return }
-        let timer = RunLoopTimer(name: "main queue", after: .milliseconds(20)) { _ in
+        let timer = RunLoopTimer(name: "main queue", after: Tuning.timeUntilRetry) { _ in
             let loop = ThreadRunLoop.current
             loop.state.withLock { $0.isMainQueueLate = false }
             loop.beginServingMainQueue()

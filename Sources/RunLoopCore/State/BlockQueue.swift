@@ -120,7 +120,7 @@ struct BlockQueue: Sendable {
         case .job: jobs.didRemove(stamp, in: items, &steps)
         }
         // The memory that many entries needed is released with the last of them.
-        if items.isEmpty, items.capacity > 128 {
+        if items.isEmpty, items.capacity > Tuning.idleBlockCapacity {
             items = [:]
             requests = [:]
         }

@@ -272,7 +272,7 @@ package final class WakeChannelWatch: Sendable {
     func didReport() {
         let now = MonotonicInstant.coarse
         let old = state.withLock { state -> DescriptorSet? in
-            if now > state.idleSince.advanced(by: .seconds(1)) { (state.idleEdges, state.idleSince) = (0, now) }
+            if now > state.idleSince.advanced(by: Tuning.idleTime) { (state.idleEdges, state.idleSince) = (0, now) }
             state.idleEdges += 1
             if state.idleEdges <= Tuning.idleLimit { return nil }
             state.isOver = true

@@ -93,11 +93,10 @@ struct ReadyQueue: Sendable {
         return Candidate(registration: entry.id, key: entry.key, watch: forgetPosition(of: entry.id, &registrations))
     }
 
-    /// Prefetches the memory of the sources that come next: with many sources, it has left the caches since their last
-    /// message. First the registration, then the source to which it refers.
+    /// Prefetches the memory of the sources that come next: first the registration, then the source to which it refers.
     private func fetchAhead(_ registrations: inout RegistrationTable) {
-        if let far = heap.upcoming(4) { registrations.fetch(far) }
-        if let near = heap.upcoming(2) { registrations.fetchSource(of: near) }
+        if let far = heap.upcoming(Tuning.registrationPrefetchDistance) { registrations.fetch(far) }
+        if let near = heap.upcoming(Tuning.sourcePrefetchDistance) { registrations.fetchSource(of: near) }
     }
 
     /// Records a source that is about to be checked as performed, because it mostly will be; but not where that begins

@@ -19,7 +19,6 @@ struct AddressableHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
         var key: Key
     }
 
-    private static var fewest: Int { 8 }
     /// Positions are numbered on up to this limit, and then renumbered: each is stored in four bytes.
     private static var positionLimit: Int { 1 << 30 }
 
@@ -103,7 +102,7 @@ struct AddressableHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
         if isEmpty {
             if head > 0 { entries.removeAll(keepingCapacity: true) }
             (head, shift, isSorted) = (0, 0, true)
-        } else if head > Self.fewest, head > entries.count / 2 {
+        } else if head > Tuning.fewItems, head > entries.count / 2 {
             entries.removeSubrange(0..<head)
             shift += head
             head = 0
@@ -164,8 +163,6 @@ struct AddressableHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
 }
 
 /// A heap of items, smallest key first, that can find each item.
-///
-/// A few items are searched linearly, which is faster than a table of their positions.
 struct ItemHeap<Key: Comparable & Sendable>: Sendable {
     typealias Entry = AddressableHeap<ItemID, Key>.Entry
 
@@ -177,8 +174,6 @@ struct ItemHeap<Key: Comparable & Sendable>: Sendable {
             if !positions.isEmpty { positions[id] = position }
         }
     }
-
-    private static var fewest: Int { 8 }
 
     private var heap = AddressableHeap<ItemID, Key>()
     private var table = Table()
@@ -215,7 +210,7 @@ struct ItemHeap<Key: Comparable & Sendable>: Sendable {
     /// Adds an item that is not in the heap.
     mutating func add(_ id: ItemID, _ key: Key) {
         heap.add(id, key, &table)
-        guard table.positions.isEmpty, heap.count > Self.fewest else { return }
+        guard table.positions.isEmpty, heap.count > Tuning.fewItems else { return }
         for index in heap.head..<heap.entries.count {
             table.positions[heap.entries[index].id] = heap.position(ofEntry: index)
         }

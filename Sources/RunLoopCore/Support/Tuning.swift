@@ -52,7 +52,25 @@ enum Tuning {
     /// A queue of blocks drops its gaps when there are more of them than blocks, and more than this.
     static let gapLimit = 32
 
+    /// Up to this many items of a heap are searched linearly, which is faster than a table of their positions. A heap
+    /// drops the slots before its first item only when there are more than this.
+    static let fewItems = 8
+
+    /// The capacity for blocks up to which an empty queue keeps its memory.
+    static let idleBlockCapacity = 128
+
+    /// How many sources ahead a ready list prefetches a registration, and then the source: with many sources, both have
+    /// left the caches since the last message.
+    static let registrationPrefetchDistance = 4
+
+    /// See `registrationPrefetchDistance`.
+    static let sourcePrefetchDistance = 2
+
     // MARK: Descriptors
+
+    /// The interval between attempts to watch a descriptor, or to serve the main queue, when the kernel lacks the
+    /// resources for it.
+    static let timeUntilRetry = Duration.milliseconds(20)
 
     /// One report may have been under way when its key ended; over time there may be many of those.
     static let staleKeyLimit = 256
@@ -64,6 +82,17 @@ enum Tuning {
     /// that alternate would otherwise move it each time.
     static let strangerLimit = 8
 
-    /// A peer that wakes the loop more often than this within a second without writing anything is cut off.
+    /// A peer that wakes the loop more often than this, within `idleTime`, without writing anything is cut off.
     static let idleLimit = 64
+
+    /// See `idleLimit`.
+    static let idleTime = Duration.seconds(1)
+
+    // MARK: Traces
+
+    /// How many events of a trace are copied at once; a loop that records waits at most that long.
+    static let eventsPerCopy = 256
+
+    /// The bytes of a trace are written in pieces of about this size.
+    static let tracePieceSize = 65_536
 }

@@ -150,7 +150,7 @@ extension RunLoopTracer {
             if !isFirst { bytes += ",\n".utf8 }
             isFirst = false
             value.append(to: &bytes)
-            if bytes.count >= 65_536 {
+            if bytes.count >= Tuning.tracePieceSize {
                 body(bytes)
                 bytes.removeAll(keepingCapacity: true)
             }

@@ -6,9 +6,6 @@ import Synchronization
 
 /// What a tracer has recorded of one loop. It outlives the loop and the thread.
 final class TraceRecording: RunLoopInstrument {
-    /// How many events are copied at once; a loop that records waits at most that long.
-    private static let copyLimit = 256
-
     let threadID: Int32  // immutable
     let threadName: String  // immutable
     private let ring: Mutex<TraceRing>  // taken on the loop's thread for each event
@@ -47,7 +44,7 @@ final class TraceRecording: RunLoopInstrument {
         var next = start
         var position = start
         while position < end {
-            let (piece, first) = ring.withLock { $0.copy(from: position, limit: min(Self.copyLimit, end - position)) }
+            let (piece, first) = ring.withLock { $0.copy(from: position, limit: min(Tuning.eventsPerCopy, end - position)) }
             if first != position {
                 // The loop was faster: the events before the gap are gone from the ring too.
                 copied = []

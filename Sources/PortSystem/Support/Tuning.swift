@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// The constants of this library that decide speed or fairness, and nothing else. Limits that a program can meet are
+/// where they are enforced, and in Docs/Limits.md.
+enum Tuning {
+    // MARK: Copying
+
+    /// The most bytes that one copy moves. From 4 KiB on, glibc before 2.40 copies with one instruction (`rep movsb`),
+    /// which on some processors takes many times as long when the target is up to 63 bytes behind the source,
+    /// regardless of the page.
+    static let copiedBlock = 2048
+
+    /// Copies of at least this many bytes bypass the writer's caches: fetching lines from another processor's caches
+    /// takes up to six times as long as fetching them from memory. Docs/Decisions/0026-non-temporal-copies.md.
+    static let longCopy = 8192
+
+    // MARK: Recycled buffers. Docs/Decisions/0020-buffer-recycling.md.
+
+    /// How many arrays pass between a thread and the depot as a unit.
+    static let magazineSize = 32
+
+    /// How many full magazines the depot holds: enough for all messages of a queue of 1,024.
+    static let mostMagazines = 32
+
+    /// How many arrays before its use an array is prefetched: its object is in another processor's cache, and fetching
+    /// it takes about as long as four messages.
+    static let prefetchDistance = 4
+
+    // MARK: Files
+
+    /// A file that blocks the thread that closes descriptors for this long does not delay the others further.
+    static let longestClose = Duration.seconds(1)
+
+    /// How long a thread leaves the processor between two attempts to lock a file that others test. A process that was
+    /// stopped while it tests makes the others wait.
+    static let timeBetweenLockAttempts = Duration.microseconds(200)
+
+    /// How many bytes one read of a file requests.
+    static let readSize = 4096
+
+    /// How many bytes of reports on directories are read at once: some hundreds of reports.
+    static let directoryReportSize = 16_384
+}
