@@ -120,7 +120,7 @@ static void packets(void) {
     unsigned user, group;
     EXPECT(shim_peer_credentials(ends[0], &process, &user, &group) == 0 && process == getpid() && user == getuid());
     EXPECT(shim_peek(ends[1], head, 8) == -1 && errno == EAGAIN);
-    EXPECT(shim_end_and_look(ends[1]) == 0);
+    EXPECT(shim_shut_down_and_peek(ends[1]) == 0);
     close(epoll), close(ends[0]), close(ends[1]), close(got[0]), close(got[1]), close(memory);
 }
 

@@ -28,9 +28,9 @@
 #define UNWATCHED
 #endif
 
-enum { patience_in_milliseconds = 10000 };
+enum { limit_in_milliseconds = 10000 };
 
-static int bell = -1, done = -1, answering = -1;
+static int reports = -1, done = -1, answering = -1;
 static pid_t process;
 
 static const int outer[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -40,15 +40,15 @@ static struct sigaction before[fault_count];
 
 enum { waits = 0x80 };
 
-UNWATCHED static int tell(int number) {
+UNWATCHED static int report(int number) {
     unsigned char byte = (unsigned char)number;
     // In a forked child no thread reads the pipe.
-    return getpid() == process && syscall(SYS_write, bell, &byte, 1) == 1;
+    return getpid() == process && syscall(SYS_write, reports, &byte, 1) == 1;
 }
 
 static void signal_came(int number) {
     int code = errno;
-    if (!tell(number)) {
+    if (!report(number)) {
         signal(number, SIG_DFL);
         raise(number);
     }
@@ -64,8 +64,8 @@ static long milliseconds(void) {
 /* Other signals that arrive at the thread meanwhile do not end the wait. */
 static void wait_for_answer(void) {
     struct pollfd end = {done, POLLIN, 0};
-    long limit = milliseconds() + patience_in_milliseconds, rest = patience_in_milliseconds;
-    while (rest > 0 && poll(&end, 1, (int)rest) < 0 && errno == EINTR) rest = limit - milliseconds();
+    long deadline = milliseconds() + limit_in_milliseconds, rest = limit_in_milliseconds;
+    while (rest > 0 && poll(&end, 1, (int)rest) < 0 && errno == EINTR) rest = deadline - milliseconds();
 }
 
 static void leave_to_program(int number) {
@@ -79,8 +79,8 @@ UNWATCHED static void fault_came(int number, siginfo_t *information, void *conte
     (void)context;
     int code = errno;
     // One that a process has sent can arrive at any moment, like those above.
-    if (information->si_code != SI_USER || !tell(number)) {
-        if (information->si_code != SI_USER && tell(number | waits)) wait_for_answer();
+    if (information->si_code != SI_USER || !report(number)) {
+        if (information->si_code != SI_USER && report(number | waits)) wait_for_answer();
         leave_to_program(number);
         // A faulting instruction is executed again when this returns; a signal that was sent is sent again.
         if (information->si_code <= 0 || number == SIGTRAP) raise(number);
@@ -88,8 +88,8 @@ UNWATCHED static void fault_came(int number, siginfo_t *information, void *conte
     errno = code;
 }
 
-void shim_tell_ending_signals(const int ends[4]) {
-    bell = ends[1];
+void shim_report_ending_signals(const int ends[4]) {
+    reports = ends[1];
     done = ends[2];
     answering = ends[3];
     process = getpid();

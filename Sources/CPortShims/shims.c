@@ -215,7 +215,7 @@ long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_
 }
 
 /* Credentials come with every packet, also with one without bytes, but not with the end of a connection. */
-int shim_end_and_look(int socket) {
+int shim_shut_down_and_peek(int socket) {
     char byte;
     union {
         struct cmsghdr header;
@@ -348,10 +348,10 @@ int shim_is_of_process_files(int process) {
 
 int shim_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
 
-int shim_sleep_on(const void *word, unsigned ticket, int64_t limit) {
+int shim_sleep_on(const void *word, unsigned expected, int64_t limit) {
     struct timespec time = {.tv_sec = limit / 1000000000, .tv_nsec = limit % 1000000000};
     const struct timespec *end = limit == INT64_MAX ? NULL : &time;
-    return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, ticket, end, NULL, FUTEX_BITSET_MATCH_ANY);
+    return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, end, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 int shim_wake_on(void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1); }

@@ -75,14 +75,14 @@ private struct Run {
 
     /// Reads a record: the reader and the plain one find the same.
     mutating func read() -> Bool {
-        var fronts: [PacketPrefix] = []
-        reader.peekFronts(&fronts, atMost: 3, size: 1 << 20) { _ in true }
-        let (front, length) = (fronts.first, plainLook())
-        precondition((front == nil) == (length == nil), "the front of what is no packet, or none of one")
-        if let front, let length, position / 8 % 2 == 0 {
+        var prefixes: [PacketPrefix] = []
+        reader.peekPrefixes(&prefixes, atMost: 3, size: 1 << 20) { _ in true }
+        let (prefix, length) = (prefixes.first, plainLook())
+        precondition((prefix == nil) == (length == nil), "the prefix of what is no packet, or none of one")
+        if let prefix, let length, position / 8 % 2 == 0 {
             let bytes = words.recordBytes(from: position + 8, count: length)
             advance(by: UInt64(8 + (length + 7) / 8 * 8))
-            let read = withUnsafeBytes(of: (front.head, front.lead)) { Array($0) } + reader.consumeBody(behind: front)
+            let read = withUnsafeBytes(of: (prefix.head, prefix.lead)) { Array($0) } + reader.consumeBody(after: prefix)
             precondition(read == bytes, "other bytes than those that lie there")
             return true
         }
@@ -91,7 +91,7 @@ private struct Run {
         case (.empty, .empty): break
         case (.mark(let count), .mark(let other)): precondition(count == other, "another number of packets")
         case (.packet(let words, let payload), .packet(let bytes)):
-            precondition((front != nil) == (payload.count >= 8), "a front without a packet, or none with one")
+            precondition((prefix != nil) == (payload.count >= 8), "a prefix without a packet, or none with one")
             let read = withUnsafeBytes(of: words) { Array($0) } + payload
             precondition(read == bytes, "other bytes than those that lie there")
         case (.broken, .broken): return false

@@ -12,20 +12,20 @@ import Testing
         arguments: [0, .max] as [UInt32])
     func signalled(count: UInt32) {
         let word = Futex(signalled: count)
-        let ticket = word.ticket
+        let expected = word.value
         word.signal()
-        word.sleep(ticket, until: .distantFuture)
-        #expect(word.ticket != ticket)
+        word.sleep(expected, until: .distantFuture)
+        #expect(word.value != expected)
     }
 
     @Test("a sleep without a signal is over at its deadline, also at one that has passed")
     func deadline() {
         let word = Futex()
-        word.sleep(word.ticket, until: .distantPast)
+        word.sleep(word.value, until: .distantPast)
         let deadline = MonotonicInstant.after(.milliseconds(2))
         var sleepCount = 0
         while MonotonicInstant.now < deadline {
-            word.sleep(word.ticket, until: deadline)
+            word.sleep(word.value, until: deadline)
             sleepCount += 1
         }
         // The kernel may wake a thread spuriously, but hardly ever does.
@@ -45,9 +45,9 @@ import Testing
         func wait(for wanted: Int) -> Bool {
             let deadline = Watchdog.deadline
             while MonotonicInstant.now < deadline {
-                let ticket = word.ticket
+                let expected = word.value
                 if count.load(ordering: .sequentiallyConsistent) >= wanted { return true }
-                word.sleep(ticket, until: deadline)
+                word.sleep(expected, until: deadline)
             }
             return false
         }

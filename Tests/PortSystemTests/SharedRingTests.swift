@@ -80,28 +80,28 @@ enum Unnamed {
     }
 
     @Test("a packet whose prefix was read is consumed by it or like any other, around the end many times")
-    func fronts() throws {
+    func prefixes() throws {
         var ends = try Ends()
         for number in 0..<3000 {
             let count = number % 7 == 0 ? number * 131 % (Self.limit - 40 + 1) : number % 200
             let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &+ number) }
             _ = ends.writer.write(Self.head(UInt64(number)), payload[...])
-            let front = ends.reader.front()
-            #expect((front != nil) == (count >= 8))
-            if let front, number % 3 > 0 {
-                let lead = withUnsafeBytes(of: front.lead) { Array($0) }
-                #expect(front.head == Self.head(UInt64(number)) && front.payloadSize == count)
-                #expect(lead + ends.reader.consumeBody(behind: front) == payload)
+            let prefix = ends.reader.peek()
+            #expect((prefix != nil) == (count >= 8))
+            if let prefix, number % 3 > 0 {
+                let lead = withUnsafeBytes(of: prefix.lead) { Array($0) }
+                #expect(prefix.head == Self.head(UInt64(number)) && prefix.payloadSize == count)
+                #expect(lead + ends.reader.consumeBody(after: prefix) == payload)
             } else {
                 #expect(Self.isPacket(ends.reader.read(), UInt64(number), payload))
             }
-            #expect(ends.reader.front() == nil)
+            #expect(ends.reader.peek() == nil)
             #expect(isEmpty(ends.reader.read()))
         }
     }
 
     @Test("the prefixes of all packets in the ring are read one after the other, and the packets then consumed")
-    func severalFronts() throws {
+    func severalPrefixes() throws {
         var ends = try Ends()
         for round in 0..<2_000 {
             let payloads = (0..<round % 7).map { index in
@@ -110,60 +110,60 @@ enum Unnamed {
             for (index, payload) in payloads.enumerated() {
                 _ = ends.writer.write(Self.head(UInt64(index)), payload[...])
             }
-            var fronts: [PacketPrefix] = []
-            ends.reader.peekFronts(&fronts, atMost: 100, size: 100_000) { _ in true }
+            var prefixes: [PacketPrefix] = []
+            ends.reader.peekPrefixes(&prefixes, atMost: 100, size: 100_000) { _ in true }
             var limited: [PacketPrefix] = []
-            ends.reader.peekFronts(&limited, atMost: 2, size: 100_000) { _ in true }
-            #expect(limited.map(\.head.0) == fronts.prefix(2).map(\.head.0))
-            ends.reader.peekFronts(&limited, atMost: 100, size: 100_000) { $0.head.0 < 2 }
-            #expect(limited.map(\.head.0) == fronts.prefix(2).map(\.head.0))
-            ends.reader.peekFronts(&limited, atMost: 100, size: 1) { _ in true }
-            #expect(limited.map(\.head.0) == fronts.prefix(1).map(\.head.0))
-            #expect(fronts.map(\.payloadSize) == payloads.map(\.count))
-            for (index, front) in fronts.enumerated() {
-                #expect(front.head == Self.head(UInt64(index)))
-                #expect(ends.reader.consumeBody(behind: front) == Array(payloads[index][8...]))
+            ends.reader.peekPrefixes(&limited, atMost: 2, size: 100_000) { _ in true }
+            #expect(limited.map(\.head.0) == prefixes.prefix(2).map(\.head.0))
+            ends.reader.peekPrefixes(&limited, atMost: 100, size: 100_000) { $0.head.0 < 2 }
+            #expect(limited.map(\.head.0) == prefixes.prefix(2).map(\.head.0))
+            ends.reader.peekPrefixes(&limited, atMost: 100, size: 1) { _ in true }
+            #expect(limited.map(\.head.0) == prefixes.prefix(1).map(\.head.0))
+            #expect(prefixes.map(\.payloadSize) == payloads.map(\.count))
+            for (index, prefix) in prefixes.enumerated() {
+                #expect(prefix.head == Self.head(UInt64(index)))
+                #expect(ends.reader.consumeBody(after: prefix) == Array(payloads[index][8...]))
             }
             #expect(isEmpty(ends.reader.read()))
         }
     }
 
     @Test("a tail that goes back behind prefixes that were read is detected when the packets are consumed")
-    func tailGoesBackBehindFronts() throws {
+    func tailGoesBackBehindPrefixes() throws {
         var ends = try Ends()
         _ = ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 16)[...])
-        let seen = ends.reader.front()
-        let front = try #require(seen)
+        let seen = ends.reader.peek()
+        let prefix = try #require(seen)
         ends.memory.tail = 16
-        #expect(ends.reader.front(behind: front.recordSize) == nil)
-        #expect(ends.reader.consumeBody(behind: front) == [UInt8](repeating: 7, count: 8))
+        #expect(ends.reader.peek(at: prefix.recordSize) == nil)
+        #expect(ends.reader.consumeBody(after: prefix) == [UInt8](repeating: 7, count: 8))
         #expect(isBroken(ends.reader.read()))
     }
 
     @Test("a change of the memory after a prefix was read changes bytes at most, never a length")
-    func frontIsACopy() throws {
+    func prefixIsACopy() throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 24)[...]) == .written(.asleep))
-        let seen = ends.reader.front()
-        let front = try #require(seen)
+        let seen = ends.reader.peek()
+        let prefix = try #require(seen)
         ends.memory[RawRing.records] = 60_000 | 1 << 32
         ends.memory[RawRing.records + 1] = 0
-        #expect(front.head == Self.head(1) && front.payloadSize == 24)
-        #expect(ends.reader.consumeBody(behind: front) == [UInt8](repeating: 7, count: 16))
+        #expect(prefix.head == Self.head(1) && prefix.payloadSize == 24)
+        #expect(ends.reader.consumeBody(after: prefix) == [UInt8](repeating: 7, count: 16))
         #expect(isEmpty(ends.reader.read()))
     }
 
     @Test("there is no prefix of a mark, nor of an impossible record: reading reports which it is")
-    func noFront() throws {
+    func noPrefix() throws {
         var ends = try Ends()
         #expect(ends.writer.writeMark(before: 3) == .written(.awake))
         #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 64)[...]) == .written(.asleep))
-        #expect(ends.reader.front() == nil)
+        #expect(ends.reader.peek() == nil)
         #expect(isMark(ends.reader.read()))
-        #expect(ends.reader.front() != nil)
+        #expect(ends.reader.peek() != nil)
         for word in [47 | 1 << 32, 65_537 | 1 << 32, 105 | 1 << 32, 104 | 3 << 32, 104] as [UInt64] {
             ends.memory[RawRing.records + 1] = word
-            #expect(ends.reader.front() == nil)
+            #expect(ends.reader.peek() == nil)
         }
         #expect(isBroken(ends.reader.read()))
     }

@@ -61,10 +61,10 @@ private struct SeatedList {
     }
 
     /// Performs the first source that is ready, which counts as performed while it is checked.
-    mutating func performPresumed() -> Int? {
+    mutating func performSpeculatively() -> Int? {
         guard var candidate = dequeueFirst() else { return nil }
-        list.presume(&candidate, &registrations)
-        if !candidate.isPresumed { list.dequeueForPerform(candidate, &registrations) }
+        list.speculate(on: &candidate, &registrations)
+        if !candidate.isSpeculative { list.dequeueForPerform(candidate, &registrations) }
         return index(of: candidate)
     }
 
@@ -87,9 +87,9 @@ private struct SeatedList {
     }
 
     @Test("a source that stays ready waits until every other ready source was served", arguments: [false, true])
-    func passes(isPresumed: Bool) {
+    func passes(isSpeculative: Bool) {
         var list = SeatedList()
-        func perform() -> Int? { isPresumed ? list.performPresumed() : list.perform() }
+        func perform() -> Int? { isSpeculative ? list.performSpeculatively() : list.perform() }
         list.insert(0, order: -5)
         list.insert(1, order: 5)
         #expect(perform() == 0)
@@ -102,9 +102,9 @@ private struct SeatedList {
     }
 
     @Test("a source that was performed is equal to the others again once none is ready", arguments: [false, true])
-    func newPass(isPresumed: Bool) {
+    func newPass(isSpeculative: Bool) {
         var list = SeatedList()
-        func perform() -> Int? { isPresumed ? list.performPresumed() : list.perform() }
+        func perform() -> Int? { isSpeculative ? list.performSpeculatively() : list.perform() }
         list.insert(0, order: 0)
         #expect(perform() == 0)
         list.insert(0, order: 0)
@@ -153,16 +153,16 @@ private struct SeatedList {
     }
 
     @Test("a source that counted as performed, and was not ready, comes in this pass when signalled meanwhile")
-    func retracted() throws {
+    func rolledBack() throws {
         var list = SeatedList()
         for source in 0..<3 { list.insert(source, order: source) }
         let found = list.dequeueFirst()
         var candidate = try #require(found)
-        list.list.presume(&candidate, &list.registrations)
-        #expect(candidate.isPresumed)
+        list.list.speculate(on: &candidate, &list.registrations)
+        #expect(candidate.isSpeculative)
         list.insert(0, order: 0, report: 5)
-        list.list.retract(&candidate, &list.registrations)
-        #expect(!candidate.isPresumed)
+        list.list.rollBack(&candidate, &list.registrations)
+        #expect(!candidate.isSpeculative)
         let again = list.dequeueFirst()
         #expect(again?.registration == list.numbers[0] && again?.watch?.report == 5)
         // The same when it is signalled later.
@@ -180,8 +180,8 @@ private struct SeatedList {
         #expect(list.perform() == 1)
         let found = list.dequeueFirst()
         var candidate = try #require(found)
-        list.list.presume(&candidate, &list.registrations)
-        #expect(!candidate.isPresumed && list.index(of: candidate) == 0)
+        list.list.speculate(on: &candidate, &list.registrations)
+        #expect(!candidate.isSpeculative && list.index(of: candidate) == 0)
     }
 
     @Test("a report stays with its source until that is performed or forgotten")

@@ -71,7 +71,7 @@ long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_
 /* Sets how long sending and connecting wait on a socket; with zero they do not wait at all. */
 int shim_set_send_timeout(int socket, long microseconds);
 /* Ends a connection, and checks for unread packets: 0 when there is none, 1 when there is one or that is unknown. */
-int shim_end_and_look(int socket);
+int shim_shut_down_and_peek(int socket);
 /* Whether it is a stream socket of this machine that is shut down in both directions; -1 where it is no socket. */
 int shim_is_shut_local_stream(int socket);
 /* The first bytes of the next packet, which stays in the queue. */
@@ -99,7 +99,7 @@ int shim_peer_process(int socket);
 int shim_is_of_process_files(int process);
 int shim_accept(int socket);
 /* futex(2). The limit is a moment of CLOCK_MONOTONIC in nanoseconds, not negative; INT64_MAX: no limit. */
-int shim_sleep_on(const void *word, unsigned ticket, int64_t limit);
+int shim_sleep_on(const void *word, unsigned expected, int64_t limit);
 int shim_wake_on(void *word);
 int shim_thread_id(void);
 /* A thread as one number, whatever pthread_t is. The functions that start, join and detach return an error number; a
@@ -168,7 +168,7 @@ int shim_main_queue_descriptor(void);
 void shim_main_queue_serve(void);
 /* From now on each of ten signals that would end the process writes a byte to the first pipe, for the next function. A
  * thread that faults waits for that function, at most ten seconds; the second pipe ends the wait. */
-void shim_tell_ending_signals(const int pipes[4]);
+void shim_report_ending_signals(const int pipes[4]);
 void shim_end_by_signal(int byte);
 
 /* The release from uname(2), and the name and version of the C library, as NUL-terminated text. */

@@ -290,7 +290,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         var byteCount = 0
         for index in 0..<count {
             let packet = state.batch.packets[index]
-            let bytes = state.channel.path.reader?.consumeBody(behind: packet) ?? []
+            let bytes = state.channel.path.reader?.consumeBody(after: packet) ?? []
             state.batch.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, bytes: bytes))
             byteCount += packet.byteCount
         }

@@ -38,6 +38,6 @@ extension RingConsumer {
     ///   - limit: the most packets.
     ///   - size: it ends with the packet that reaches this many bytes.
     mutating func peekPlain(_ packets: inout [PacketPrefix], atMost limit: Int, size: Int) {
-        peekFronts(&packets, atMost: limit, size: size) { $0.isPlainMessage }
+        peekPrefixes(&packets, atMost: limit, size: size) { $0.isPlainMessage }
     }
 }

@@ -36,5 +36,5 @@ private func start(_ ends: inout [CInt], _ body: @escaping @Sendable () -> Void)
             shim_end_by_signal(CInt(byte))
         }
     }
-    unsafe shim_tell_ending_signals(numbers)
+    unsafe shim_report_ending_signals(numbers)
 }

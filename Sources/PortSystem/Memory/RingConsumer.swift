@@ -83,7 +83,7 @@ package struct RingConsumer: Sendable {
     ///
     /// - Parameter offset: the size of the packets before it whose beginnings were read.
     /// - Returns: nil when there is no such packet.
-    package mutating func front(behind offset: Int = 0) -> PacketPrefix? {
+    package mutating func peek(at offset: Int = 0) -> PacketPrefix? {
         let start = position + UInt64(offset)
         if knownTail == start { knownTail = ring.published }
         guard knownTail >= start + 56, knownTail - position <= UInt64(SharedRing.capacity), knownTail & 7 == 0
@@ -100,30 +100,30 @@ package struct RingConsumer: Sendable {
         return PacketPrefix(head: head, lead: ring.rawWord(at: start + 48), payloadSize: length - 40)
     }
 
-    /// Reads the beginnings of the next packets, as `front` does.
+    /// Reads the beginnings of the next packets, as `peek` does.
     ///
     /// - Parameters:
-    ///   - fronts: set to the result.
+    ///   - prefixes: set to the result.
     ///   - limit: the most packets.
     ///   - size: ends with the packet that reaches this many bytes.
     ///   - isWanted: ends before the first packet for which it is false.
-    package mutating func peekFronts(
-        _ fronts: inout [PacketPrefix], atMost limit: Int, size: Int, while isWanted: (PacketPrefix) -> Bool
+    package mutating func peekPrefixes(
+        _ prefixes: inout [PacketPrefix], atMost limit: Int, size: Int, while isWanted: (PacketPrefix) -> Bool
     ) {
-        fronts.removeAll(keepingCapacity: true)
+        prefixes.removeAll(keepingCapacity: true)
         var offset = 0
-        while fronts.count < limit, offset < size, let front = front(behind: offset), isWanted(front) {
-            fronts.append(front)
-            offset += front.recordSize
+        while prefixes.count < limit, offset < size, let prefix = peek(at: offset), isWanted(prefix) {
+            prefixes.append(prefix)
+            offset += prefix.recordSize
         }
     }
 
     /// Consumes the packet with this beginning, which is the next record.
     ///
     /// - Returns: its payload after the first eight bytes.
-    package mutating func consumeBody(behind front: PacketPrefix) -> [UInt8] {
-        defer { advance(by: front.recordSize) }
-        return ring.bytes(front.payloadSize - 8, at: position + 8 + 48)
+    package mutating func consumeBody(after prefix: PacketPrefix) -> [UInt8] {
+        defer { advance(by: prefix.recordSize) }
+        return ring.bytes(prefix.payloadSize - 8, at: position + 8 + 48)
     }
 
     /// Copies the payload of the packet at the position into `room`, if it fits.

@@ -46,11 +46,11 @@ package struct RingProducer: Sendable {
     package mutating func write(
         _ head: PacketWords, lead: UInt64? = nil, _ body: ArraySlice<UInt8>, tail: ArraySlice<UInt8> = []
     ) -> Outcome {
-        let frontLength = lead == nil ? 40 : 48
-        let length = frontLength + body.count + tail.count
+        let prefixLength = lead == nil ? 40 : 48
+        let length = prefixLength + body.count + tail.count
         if let failure = makeRoom(for: length) { return failure }
-        writeFront(length, head, lead)
-        let bodyPosition = position + 8 + UInt64(frontLength)
+        writePrefix(length, head, lead)
+        let bodyPosition = position + 8 + UInt64(prefixLength)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) } }
         if !tail.isEmpty {
             unsafe tail.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition + UInt64(body.count)) }
@@ -62,7 +62,7 @@ package struct RingProducer: Sendable {
     package mutating func write(_ head: PacketWords, lead: UInt64, _ body: [UInt8]) -> Outcome {
         let length = 48 + body.count
         if let failure = makeRoom(for: length) { return failure }
-        writeFront(length, head, lead)
+        writePrefix(length, head, lead)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: position + 56) } }
         return publishRecord(8 + padded(length))
     }
@@ -76,7 +76,7 @@ package struct RingProducer: Sendable {
     }
 
     /// Writes the beginning of a packet's record.
-    private func writeFront(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
+    private func writePrefix(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
         ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
         ring.putRawWord(head.0, at: position + 8)
         ring.putRawWord(head.1, at: position + 16)

@@ -33,11 +33,11 @@ package func sysSendPacket(
     let numbers = descriptors.isEmpty ? [] : descriptors.map(\.rawValue)
     // SAFETY: all pointers live as long as the closures run. The descriptors live until the call is over.
     defer { withExtendedLifetime(descriptors) {} }
-    return try unsafe withUnsafeBytes(of: (head, lead ?? 0)) { (front) throws(SystemError) in
+    return try unsafe withUnsafeBytes(of: (head, lead ?? 0)) { (prefix) throws(SystemError) in
         try unsafe body.withUnsafeBufferPointer { (body) throws(SystemError) in
             try unsafe tail.withUnsafeBufferPointer { (tail) throws(SystemError) in
                 try unsafe sysSendPacket(
-                    socket, head: UnsafeRawBufferPointer(start: front.baseAddress, count: lead == nil ? 40 : 48),
+                    socket, head: UnsafeRawBufferPointer(start: prefix.baseAddress, count: lead == nil ? 40 : 48),
                     body: UnsafeRawBufferPointer(body), tail: UnsafeRawBufferPointer(tail), descriptors: numbers)
             }
         }

@@ -215,7 +215,7 @@ private func receive(
 /// Ends a connection whose socket is about to be closed.
 ///
 /// - Returns: whether it has unread packets, or that is unknown.
-func sysEndHoldsPackets(_ socket: CInt) -> Bool { shim_end_and_look(socket) != 0 }
+func sysEndHoldsPackets(_ socket: CInt) -> Bool { shim_shut_down_and_peek(socket) != 0 }
 
 /// The process at the other end of a connected Unix socket, as the kernel recorded it when the connection was made.
 package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process: pid_t, user: uid_t, group: gid_t) {
@@ -295,9 +295,9 @@ package enum Shutdown: Sendable {
 }
 
 /// Ends a connection in one or both directions.
-package func sysShutDown(_ socket: CInt, _ way: Shutdown = .both) {
+package func sysShutDown(_ socket: CInt, _ direction: Shutdown = .both) {
     do throws(SystemError) {
-        _ = try retrying(.shutdown) { shutdown(socket, CInt(way == .both ? SHUT_RDWR : SHUT_RD)) }
+        _ = try retrying(.shutdown) { shutdown(socket, CInt(direction == .both ? SHUT_RDWR : SHUT_RD)) }
     } catch {
         if error.code != ENOTCONN && !error.isRefusal {
             fatalError("shutdown of descriptor \(socket) failed: \(error). Was it closed by someone else?")

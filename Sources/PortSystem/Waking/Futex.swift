@@ -2,9 +2,9 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // A futex(2), on which a thread sleeps that waits for no descriptor. It uses no descriptor, and one system call on
-// either side, where an eventfd needs three in all. A thread that wants to sleep reads the word (its ticket), announces
-// that it sleeps, and sleeps as long as the word equals the ticket. A thread that wakes it changes the word first. So
-// no wake-up after the ticket was read is missed.
+// either side, where an eventfd needs three in all. A thread that wants to sleep reads the word, announces that it
+// sleeps, and sleeps as long as the word has the value that was read. A thread that wakes it changes the word first.
+// So no wake-up after the word was read is missed.
 
 import CPortShims
 import PortCLibrary
@@ -28,17 +28,17 @@ import Synchronization
     }
 
     /// The word's value, to be passed to the next sleep.
-    package var ticket: UInt32 { unsafe word.pointee.load(ordering: .sequentiallyConsistent) }
+    package var value: UInt32 { unsafe word.pointee.load(ordering: .sequentiallyConsistent) }
 
     /// Sleeps until a wake-up or the deadline; may return earlier.
     ///
     /// - Parameters:
-    ///   - ticket: the value that the word is expected to have: after a wake-up since it was read, there is no sleep.
+    ///   - expected: the value that was read from the word: after a wake-up since then, there is no sleep.
     ///   - deadline: when to wake at the latest.
-    package func sleep(_ ticket: UInt32, until deadline: MonotonicInstant) {
+    package func sleep(_ expected: UInt32, until deadline: MonotonicInstant) {
         do throws(SystemError) {
             _ = try retrying(.futex) {
-                unsafe shim_sleep_on(word, ticket, max(0, deadline.nanoseconds))
+                unsafe shim_sleep_on(word, expected, max(0, deadline.nanoseconds))
             }
         } catch {
             switch error.code {
@@ -48,7 +48,7 @@ import Synchronization
         }
     }
 
-    /// Changes the word, so that every ticket is out of date, and wakes the sleeping thread.
+    /// Changes the word, so that no sleep begins with an old value, and wakes the sleeping thread.
     package func signal() {
         unsafe word.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
         _ = try? retrying(.futex) { unsafe shim_wake_on(word) }  // it fails for no word that is there

@@ -17,8 +17,8 @@ extension RunLoopSource {
     ///   in no loop is tested with a descriptor of its own; when there is none left for that, the loop that it enters
     ///   reports the error.
     public func watch(_ descriptor: CInt?) throws(SystemError) {
-        let isLoose = isPortBased && state.withLock { $0.membership.isValid && $0.membership.loops.isEmpty }
-        if isLoose, let descriptor { try Self.checkPollable(descriptor) }
+        let isInNoLoop = isPortBased && state.withLock { $0.membership.isValid && $0.membership.loops.isEmpty }
+        if isInNoLoop, let descriptor { try Self.checkPollable(descriptor) }
         try watch(pollable: descriptor)
     }
 

@@ -142,9 +142,9 @@ extension ThreadRunLoop {
             let sleeps = deadline != .distantPast && parker.willSleep()
             counts.didPoll(sleeping: sleeps)
             wait(set, run, until: sleeps ? deadline : .distantPast)
-        } else if deadline != .distantPast, let ticket = parker.willPark() {
+        } else if deadline != .distantPast, let expected = parker.willPark() {
             counts.didPoll(sleeping: true)
-            parker.park(ticket, until: deadline)
+            parker.park(expected, until: deadline)
         }
         return true
     }

@@ -34,7 +34,7 @@ struct ReadyQueue: Sendable {
         /// What the kernel has reported of its descriptor.
         var watch: RegistrationWatch?
         /// Whether it was recorded as performed in advance, which is right if it is ready.
-        var isPresumed = false
+        var isSpeculative = false
     }
 
     private typealias Heap = AddressableHeap<RegistrationIndex, Key>
@@ -101,16 +101,16 @@ struct ReadyQueue: Sendable {
 
     /// Records a source that is about to be checked as performed, because it mostly will be; but not where that begins
     /// a pass.
-    mutating func presume(_ candidate: inout Candidate, _ registrations: inout RegistrationTable) {
+    mutating func speculate(on candidate: inout Candidate, _ registrations: inout RegistrationTable) {
         guard candidate.key.pass == pass else { return }
-        candidate.isPresumed = true
+        candidate.isSpeculative = true
         registrations.list[candidate.registration].lastRound = round
     }
 
-    /// Undoes `presume`: the source was not ready, or cannot be performed now. If it was signalled meanwhile, it is
+    /// Undoes `speculate`: the source was not ready, or cannot be performed now. If it was signalled meanwhile, it is
     /// listed for this pass, not for the next one.
-    mutating func retract(_ candidate: inout Candidate, _ registrations: inout RegistrationTable) {
-        candidate.isPresumed = false
+    mutating func rollBack(_ candidate: inout Candidate, _ registrations: inout RegistrationTable) {
+        candidate.isSpeculative = false
         registrations.list[candidate.registration].lastRound = 0
         guard registrations.list[candidate.registration].isListed else { return }
         let report = registrations.watch(of: candidate.registration)?.report
@@ -238,7 +238,7 @@ extension RunLoopState {
         {
             scan.left = left - 1
             scan.source = registrations.list[first.registration].source
-            return (first.isPresumed, .check)
+            return (first.isSpeculative, .check)
         }
         scan.left = 0
         if scan.timersAreDue { return (false, .timers) }
@@ -248,10 +248,10 @@ extension RunLoopState {
 
     /// Records that the source that was checked is not ready.
     private mutating func dismiss(_ scan: inout ReadyScan, in mode: Int) {
-        guard var candidate = scan.candidate, candidate.isPresumed, let source = scan.source,
+        guard var candidate = scan.candidate, candidate.isSpeculative, let source = scan.source,
             registrations.registration(of: source, in: mode, near: candidate.registration) == candidate.registration
         else { return }
-        modes[mode].ready.retract(&candidate, &registrations)
+        modes[mode].ready.rollBack(&candidate, &registrations)
     }
 
     /// Records that the source that was checked is ready.
@@ -268,7 +268,7 @@ extension RunLoopState {
             return .gone
         }
         candidate.registration = number
-        if candidate.isPresumed { modes[mode].ready.retract(&candidate, &registrations) }
+        if candidate.isSpeculative { modes[mode].ready.rollBack(&candidate, &registrations) }
         scan.candidate = candidate
         if candidate.watch != nil { modes[mode].recentReports.note(number) }
         let isMainQueue = mainQueue?.source == source.id
@@ -292,14 +292,14 @@ extension ModeState {
     /// - Returns: its registration, and whether it was accepted in advance; nil when the list is empty.
     fileprivate mutating func dequeueFirst(
         _ candidate: inout ReadyQueue.Candidate?, unless mainQueue: ItemID?, _ registrations: inout RegistrationTable
-    ) -> (registration: RegistrationIndex, isPresumed: Bool)? {
+    ) -> (registration: RegistrationIndex, isSpeculative: Bool)? {
         guard var first = ready.dequeueFirst(&registrations) else { return nil }
         if observers.isEmpty, first.watch == nil || recentReports.registrations.last == first.registration,
             mainQueue == nil || registrations.list[first.registration].source?.id != mainQueue
         {
-            ready.presume(&first, &registrations)
+            ready.speculate(on: &first, &registrations)
         }
         candidate = first
-        return (first.registration, first.isPresumed)
+        return (first.registration, first.isSpeculative)
     }
 }

@@ -17,8 +17,8 @@ import Synchronization
     }
 
     /// Stores an object, in place of the previous one.
-    package func put(_ spare: any AnyObject & Sendable) {
-        let retained = unsafe Unmanaged<AnyObject>.passRetained(spare)
+    package func put(_ new: any AnyObject & Sendable) {
+        let retained = unsafe Unmanaged<AnyObject>.passRetained(new)
         unsafe object.exchange(retained, ordering: .acquiringAndReleasing)?.release()
     }
 

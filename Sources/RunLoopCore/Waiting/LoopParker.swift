@@ -90,8 +90,8 @@ final class LoopParker: Sendable {
     ///
     /// - Returns: what `park` needs; nil when the loop was woken since it announced its wait.
     func willPark() -> UInt32? {
-        let ticket = word.ticket
-        return willEnter(.parked) ? ticket : nil
+        let expected = word.value
+        return willEnter(.parked) ? expected : nil
     }
 
     private func willEnter(_ wanted: Phase) -> Bool {
@@ -105,8 +105,8 @@ final class LoopParker: Sendable {
     }
 
     /// Sleeps until the loop is woken or the deadline has passed; may return earlier.
-    func park(_ ticket: UInt32, until deadline: MonotonicInstant) {
-        word.sleep(ticket, until: deadline)
+    func park(_ expected: UInt32, until deadline: MonotonicInstant) {
+        word.sleep(expected, until: deadline)
     }
 
     /// Whether the announced wait has been ended.
