@@ -20,7 +20,7 @@ private final class ScriptedLoop {
         return state.note(
             RunLoopTraceEvent(
                 time: date(time), threadID: 1, mode: mode, depth: depth, kind: kind,
-                span: InstrumentSpan(rawValue: span)))
+                span: span))
     }
 
     @discardableResult

@@ -240,7 +240,7 @@ extension RunLoopTraceEvent {
 /// Checks that begins and ends of each thread nest and that time does not run backwards.
 func expectWellFormed(_ events: [RunLoopTraceEvent], sourceLocation: SourceLocation = #_sourceLocation) {
     for (_, events) in Dictionary(grouping: events, by: \.threadID) {
-        var open: [InstrumentSpan] = []
+        var open: [UInt64] = []
         for event in events {
             switch event.kind {
             case .activity: break

@@ -19,7 +19,7 @@ package final class SendWait: Sendable {
         var failure: PortError?
         var continuation: CheckedContinuation<Void, Never>?
         /// Ends the wait at the time limit; started by the first wait.
-        var alarm: AlarmClock.Alarm?
+        var alarm: ItemID?
     }
 
     private let state = Mutex(State())

@@ -202,11 +202,12 @@ extension CommandSource {
         /// Delivers the pending notices to the client, in order, on its own thread.
         func deliver() {
             while let notice = buffer?.dequeueNotice(for: id) {
-                switch notice.event {
-                case .registered: registered(notice.context)
-                case .removed: removed(notice.context)
+                switch notice {
+                case .registered(let context): registered(context)
+                case .removed(let context, let isDone):
+                    removed(context)
+                    isDone.set()
                 }
-                notice.isDone?.set()
             }
         }
     }

@@ -9,15 +9,10 @@ struct CommandState<Command: Sendable>: Sendable {
     typealias Source = CommandSource<Command>
 
     /// A notice for a client.
-    struct Notice: Sendable {
-        enum Event: Sendable {
-            case registered, removed
-        }
-
-        let event: Event
-        let context: Source.Context
-        /// Set when the notice was delivered, or never will be; nil when no thread waits for that.
-        let isDone: ThreadEvent?
+    enum Notice: Sendable {
+        case registered(Source.Context)
+        /// Sets the event when the notice was delivered, or never will be: a thread waits for that.
+        case removed(Source.Context, isDone: ThreadEvent)
     }
 
     struct ClientEntry: Sendable {
@@ -26,10 +21,24 @@ struct CommandState<Command: Sendable>: Sendable {
         var notices: [Notice] = []
         /// A block that reads the notices is on its way to the client's loop.
         var isPosted = false
+
+        /// Appends a notice of a removal, or deletes that of the registration when it was not delivered yet.
+        ///
+        /// - Returns: the client, when it must be notified.
+        mutating func enqueueRemoval(of context: Source.Context) -> NotifiedClient? {
+            let undelivered = notices.lastIndex { if case .registered(context) = $0 { true } else { false } }
+            if let undelivered {
+                notices.remove(at: undelivered)
+                return nil
+            }
+            let isDone = ThreadEvent()
+            notices.append(.removed(context, isDone: isDone))
+            return (client, isDone)
+        }
     }
 
-    /// A client that has a new notice.
-    typealias NotifiedClient = (client: Source.Client, isDone: ThreadEvent?)
+    /// A client that is notified of a removal.
+    typealias NotifiedClient = (client: Source.Client, isDone: ThreadEvent)
 
     private(set) var commands: [Command] = []
     private(set) var isValid = true
@@ -60,10 +69,13 @@ struct CommandState<Command: Sendable>: Sendable {
     /// The source has entered a mode of a loop.
     ///
     /// - Returns: the clients to notify.
-    mutating func enter(_ loop: ThreadRunLoop) -> [NotifiedClient] {
+    mutating func enter(_ loop: ThreadRunLoop) -> [Source.Client] {
         guard countModes(of: loop, 1) == 1, let source else { return [] }
         retainedSource = source
-        return enqueueNotices(.registered, source, loop)
+        for index in clients.indices {
+            clients[index].notices.append(.registered(Source.Context(source: source, loop: loop)))
+        }
+        return clients.map(\.client)
     }
 
     /// The source has left a mode of a loop.
@@ -72,7 +84,8 @@ struct CommandState<Command: Sendable>: Sendable {
     ///   of the registration is not notified.
     mutating func leave(_ loop: ThreadRunLoop) -> ([NotifiedClient], Source?) {
         guard countModes(of: loop, -1) == 0, let source else { return ([], nil) }
-        let notified = enqueueNotices(.removed, source, loop)
+        let context = Source.Context(source: source, loop: loop)
+        let notified = clients.indices.compactMap { clients[$0].enqueueRemoval(of: context) }
         if !isInLoop { retainedSource = nil }
         return (notified, source)
     }
@@ -81,27 +94,6 @@ struct CommandState<Command: Sendable>: Sendable {
         let count = (modeCounts[loop] ?? 0) + difference
         modeCounts[loop] = count == 0 ? nil : count
         return count
-    }
-
-    /// Appends a notice to the clients' lists; a removal instead deletes its registration when that was not delivered
-    /// yet.
-    private mutating func enqueueNotices(_ event: Notice.Event, _ source: Source, _ loop: ThreadRunLoop)
-        -> [NotifiedClient]
-    {
-        let context = Source.Context(source: source, loop: loop)
-        return clients.indices.compactMap { index in
-            if event == .removed,
-                let undelivered = clients[index].notices.lastIndex(where: {
-                    $0.event == .registered && $0.context == context
-                })
-            {
-                clients[index].notices.remove(at: undelivered)
-                return nil
-            }
-            let isDone = event == .removed ? ThreadEvent() : nil
-            clients[index].notices.append(Notice(event: event, context: context, isDone: isDone))
-            return (clients[index].client, isDone)
-        }
     }
 
     /// Records that a block is on its way to a client's loop.
@@ -129,7 +121,7 @@ struct CommandState<Command: Sendable>: Sendable {
         var entry = ClientEntry(client: client)
         if let source {
             entry.notices = modeCounts.filter { $0.value > 0 }.keys.map { loop in
-                Notice(event: .registered, context: Source.Context(source: source, loop: loop), isDone: nil)
+                .registered(Source.Context(source: source, loop: loop))
             }
         }
         clients.append(entry)
@@ -214,7 +206,7 @@ final class CommandBuffer<Command: Sendable>: Sendable {
 
     /// The source has entered a mode of a loop. Clients are notified when it was the first.
     func didEnter(_ loop: ThreadRunLoop) {
-        for (client, _) in state.withLock({ $0.enter(loop) }) { post(client) }
+        for client in state.withLock({ $0.enter(loop) }) { post(client) }
     }
 
     /// The source has left a mode of a loop. When it was the last, clients are notified, and the call waits for them.
@@ -223,7 +215,7 @@ final class CommandBuffer<Command: Sendable>: Sendable {
         let start = MonotonicInstant.now
         for (client, _) in notified where !client.loop.isCurrent { post(client) }
         for (client, _) in notified where client.loop.isCurrent { client.deliver() }
-        for (client, isDone) in notified { isDone?.wait(until: start.advanced(by: client.removalLimit)) }
+        for (client, isDone) in notified { isDone.wait(until: start.advanced(by: client.removalLimit)) }
         _ = source  // released here, without the lock
     }
 
@@ -252,7 +244,7 @@ final class CommandBuffer<Command: Sendable>: Sendable {
     /// Removes a client, and ends all waits for it.
     func remove(_ client: ItemID) {
         let entry = state.withLock { $0.remove(client) }
-        for notice in entry?.notices ?? [] { notice.isDone?.set() }
+        for case .removed(_, let isDone) in entry?.notices ?? [] { isDone.set() }
     }
 
     /// Dequeues the next notice for a client.

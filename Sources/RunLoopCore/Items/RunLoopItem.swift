@@ -31,7 +31,7 @@ enum RunLoopItem: Sendable {
         switch self {
         case .source(let source): source.state.withLock { $0.membership.remove(loop) }
         case .timer(let timer): timer.state.withLock { $0.membership.remove(loop) }
-        case .observer(let observer): observer.state.withLock { $0.membership.remove(loop) }
+        case .observer(let observer): observer.membership.withLock { $0.remove(loop) }
         }
     }
 }

@@ -10,13 +10,9 @@ public final class RunLoopObserver: Sendable {
     /// What an observer is called with.
     public typealias Handler = @Sendable (RunLoopObserver, RunLoopActivity) -> Void
 
-    struct State: Sendable {
-        var membership = LoopMembership()
-    }
-
     let id = ItemID()
     let handler: Handler
-    let state = Mutex(State())  // comes before the loop's lock
+    let membership = Mutex(LoopMembership())  // comes before the loop's lock
 
     /// What it is called in traces, reports and descriptions; nil when it was given no name.
     public let name: String?
@@ -49,21 +45,21 @@ public final class RunLoopObserver: Sendable {
     }
 
     /// Whether it may still be called.
-    public var isValid: Bool { state.withLock { $0.membership.isValid } }
+    public var isValid: Bool { membership.withLock { $0.isValid } }
 
     /// Removes the observer from everything, permanently. A call that is in progress continues.
     public func invalidate() {
-        for loop in state.withLock({ $0.membership.invalidate() }) ?? [] {
+        for loop in membership.withLock({ $0.invalidate() }) ?? [] {
             _ = loop.removeItem(id, from: nil)
         }
     }
 
     func add(to loop: ThreadRunLoop, _ mode: RunLoopMode) {
-        state.withLock { _ = $0.membership.add(.observer(self), to: loop, mode) }
+        membership.withLock { _ = $0.add(.observer(self), to: loop, mode) }
     }
 
     func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
-        state.withLock { _ = $0.membership.remove(id, from: loop, mode) }
+        membership.withLock { _ = $0.remove(id, from: loop, mode) }
     }
 }
 

@@ -11,11 +11,6 @@ import Synchronization
 /// within the limit. So all waits share the sleeps here: a new one begins only for an alarm that is due before all
 /// current sleeps end. Only alarms that are each due before all others cost a sleep each.
 package final class AlarmClock: Sendable {
-    /// An alarm that was set.
-    package struct Alarm: Sendable {
-        fileprivate let id: ItemID
-    }
-
     private struct State: Sendable {
         var deadlines = ItemHeap<MonotonicInstant>()
         var actions: [ItemID: @Sendable () -> Void] = [:]
@@ -25,16 +20,13 @@ package final class AlarmClock: Sendable {
         /// A sleep to begin; nil when the current ones suffice.
         mutating func nextSleep() -> Sleep? {
             guard let first = deadlines.first?.key, first < sleeps.first?.key ?? .distantFuture else { return nil }
-            let sleep = Sleep(id: ItemID(), end: first)
+            let sleep = (id: ItemID(), end: first)
             sleeps.set(sleep.id, first)
             return sleep
         }
     }
 
-    private struct Sleep: Sendable {
-        var id: ItemID
-        var end: MonotonicInstant
-    }
+    private typealias Sleep = (id: ItemID, end: MonotonicInstant)
 
     /// The process's clock.
     package static let shared = AlarmClock()
@@ -51,13 +43,13 @@ package final class AlarmClock: Sendable {
     /// - Parameters:
     ///   - deadline: when it is due.
     ///   - action: what to do then, on a thread of Swift's pool. It must not block.
-    /// - Returns: what stops it; nil for a time that never comes.
-    package func set(for deadline: MonotonicInstant, _ action: @escaping @Sendable () -> Void) -> Alarm? {
+    /// - Returns: its number, which stops it; nil for a time that never comes.
+    package func set(for deadline: MonotonicInstant, _ action: @escaping @Sendable () -> Void) -> ItemID? {
         if deadline == .distantFuture { return nil }
         let (alarm, sleep) = state.withLock { state in
-            let alarm = Alarm(id: ItemID())
-            state.deadlines.set(alarm.id, deadline)
-            state.actions[alarm.id] = action
+            let alarm = ItemID()
+            state.deadlines.set(alarm, deadline)
+            state.actions[alarm] = action
             return (alarm, state.nextSleep())
         }
         begin(sleep)
@@ -65,11 +57,11 @@ package final class AlarmClock: Sendable {
     }
 
     /// Stops an alarm, whose action may be running just now.
-    package func stop(_ alarm: Alarm?) {
+    package func stop(_ alarm: ItemID?) {
         guard let alarm else { return }
         let action = state.withLock { state in
-            state.deadlines.remove(alarm.id)
-            return state.actions.removeValue(forKey: alarm.id)
+            state.deadlines.remove(alarm)
+            return state.actions.removeValue(forKey: alarm)
         }
         withExtendedLifetime(action) {}  // what it holds is released without the lock
     }

@@ -8,7 +8,8 @@
 // costs one relaxed load of `isInstrumented`, and its end a comparison of its span with zero.
 //
 // A span is a number that a begin and its end have in common. An instrument that is added during a run receives ends
-// whose begins it has not received; it recognises them by their spans.
+// whose begins it has not received; it recognises them by their spans. Zero is no span: no instrument was notified of the
+// begin, so none is notified of the end.
 
 import PortSystem
 import Synchronization
@@ -75,63 +76,63 @@ extension ThreadRunLoop {
 
 extension ThreadRunLoop {
     @inline(__always)
-    func runBegins(until deadline: MonotonicInstant) -> InstrumentSpan {
-        isInstrumented.load(ordering: .relaxed) ? reportBegin(.runBegin(until: deadline)) : .none
+    func runBegins(until deadline: MonotonicInstant) -> UInt64 {
+        isInstrumented.load(ordering: .relaxed) ? reportBegin(.runBegin(until: deadline)) : 0
     }
 
     @inline(__always)
-    func runEnds(_ span: InstrumentSpan, _ result: RunLoopRunResult) {
+    func runEnds(_ span: UInt64, _ result: RunLoopRunResult) {
         // Also for instruments that were added during the run: a monitor has to know that the loop has left it.
-        if span != .none || isInstrumented.load(ordering: .relaxed) { report(.runEnd(result), span) }
+        if span != 0 || isInstrumented.load(ordering: .relaxed) { report(.runEnd(result), span) }
     }
 
     @inline(__always)
     func activityBegins(_ activity: RunLoopActivity) {
-        if isInstrumented.load(ordering: .relaxed) { report(.activity(activity), .none) }
+        if isInstrumented.load(ordering: .relaxed) { report(.activity(activity), 0) }
     }
 
     @inline(__always)
-    func calloutBegins(_ callout: @autoclosure () -> RunLoopCallout) -> InstrumentSpan {
-        isInstrumented.load(ordering: .relaxed) ? reportBegin(.calloutBegin(callout())) : .none
+    func calloutBegins(_ callout: @autoclosure () -> RunLoopCallout) -> UInt64 {
+        isInstrumented.load(ordering: .relaxed) ? reportBegin(.calloutBegin(callout())) : 0
     }
 
     @inline(__always)
-    func calloutEnded(_ span: InstrumentSpan, _ callout: @autoclosure () -> RunLoopCallout) {
-        if span != .none { report(.calloutEnd(callout()), span) }
+    func calloutEnded(_ span: UInt64, _ callout: @autoclosure () -> RunLoopCallout) {
+        if span != 0 { report(.calloutEnd(callout()), span) }
     }
 
     /// Step 7 begins.
     @inline(__always)
     func waitBegins(_ run: inout LoopRun, polls: Bool) {
         run.hasSlept = false
-        run.wait = isInstrumented.load(ordering: .relaxed) ? reportWait(run, polls: polls) : .none
+        run.waitSpan = isInstrumented.load(ordering: .relaxed) ? reportWait(run, polls: polls) : 0
     }
 
     /// The wait has found nothing to do: the loop is going to sleep.
     @inline(__always)
     func waitFallsIdle(_ run: inout LoopRun) {
         run.hasSlept = true
-        if run.wait != .none { reportIdle() }
+        if run.waitSpan != 0 { reportIdle() }
     }
 
     @inline(__always)
     func waitEnded(_ run: LoopRun, _ event: LoopEvent, polls: Bool) {
-        if run.wait != .none { reportWaitEnd(run, event, polls: polls) }
+        if run.waitSpan != 0 { reportWaitEnd(run, event, polls: polls) }
     }
 }
 
 extension ThreadRunLoop {
     @inline(never)
-    private func reportBegin(_ kind: RunLoopTraceEvent.Kind) -> InstrumentSpan {
+    private func reportBegin(_ kind: RunLoopTraceEvent.Kind) -> UInt64 {
         let last = lastSpan.load(ordering: .relaxed)
         lastSpan.store(last &+ 1, ordering: .relaxed)
-        let span = InstrumentSpan(rawValue: last &+ 1)
+        let span = last &+ 1
         report(kind, span)
         return span
     }
 
     @inline(never)
-    private func report(_ kind: RunLoopTraceEvent.Kind, _ span: InstrumentSpan) {
+    private func report(_ kind: RunLoopTraceEvent.Kind, _ span: UInt64) {
         let (mode, depth) = state.withLock { state in
             (state.runs.last.map { state.modes[$0.mode].name } ?? .default, state.runs.count)
         }
@@ -140,7 +141,7 @@ extension ThreadRunLoop {
         for instrument in instruments.withLock({ $0.list }) { instrument.note(event) }
     }
 
-    private func reportWait(_ run: LoopRun, polls: Bool) -> InstrumentSpan {
+    private func reportWait(_ run: LoopRun, polls: Bool) -> UInt64 {
         let limit = polls ? .distantPast : state.withLock { $0.waitPlan(run).limit }
         return reportBegin(.waitBegin(until: limit))
     }
@@ -162,6 +163,6 @@ extension ThreadRunLoop {
             case .nothing where polls: .nothing
             case .nothing: run.deadline <= .now ? .limit : .wakeUp
             }
-        report(.waitEnd(cause, slept: run.hasSlept), run.wait)
+        report(.waitEnd(cause, slept: run.hasSlept), run.waitSpan)
     }
 }

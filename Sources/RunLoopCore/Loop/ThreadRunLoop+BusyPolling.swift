@@ -19,7 +19,7 @@ extension ThreadRunLoop {
         busyPollSet.isStale = false
         let sources = state.withLock { state in
             var sources: SmallList<RunLoopSource> = .none
-            for registration in state.modes[mode].recentReports.registrations {
+            for registration in state.modes[mode].recentReports {
                 if let source = state.registrations.list[registration].source { sources.append(source) }
             }
             return sources

@@ -60,8 +60,8 @@ extension ThreadRunLoop {
     ) -> RunLoopRunResult {
         preconditionOnLoop("Running a loop")
         if isMain { beginServingMainQueue() }
-        let start = state.withLock { $0.beginRun(in: mode, inside: performing.ids) }
-        guard case .runs(let index) = start else { return start == .stopped ? .stopped : .finished }
+        let (index, result) = state.withLock { $0.beginRun(in: mode, inside: performing.ids) }
+        guard let index else { return result }
         var run = LoopRun(
             mode: index, deadline: deadline, polls: polls, returnsAfterSource: returnsAfterSource,
             isConditional: false)
@@ -213,8 +213,8 @@ extension ThreadRunLoop {
     /// Each is dequeued just before it is called. So a run that is nested inside one finds the rest, and continues with
     /// it.
     func performBlocks(in mode: Int) {
-        var phase = BlockPass()
-        while let item = state.withLock({ $0.dequeueBlock(of: &phase, for: mode) }) { perform(item) }
+        var (last, isJob) = (UInt64?.none, false)
+        while let item = state.withLock({ $0.dequeueBlock(for: mode, upTo: &last, afterJob: &isJob) }) { perform(item) }
     }
 
     /// Performs the custom sources that are signalled now, or the first of them.

@@ -32,7 +32,7 @@ extension ThreadRunLoop {
         // From here on a thread with work for the loop ends its wait; after that the loop checks its state.
         var mustNotSleep = polls || !parker.willWait()
         defer { parker.didWake() }
-        var wait = ActiveWait()
+        var wait = LoopWait()
         while true {
             let now = MonotonicInstant.now
             if run.isPollDue(at: now) {
@@ -215,7 +215,7 @@ extension ThreadRunLoop {
     ///
     /// - Returns: whether the loop must check for an event again: it was woken, a descriptor is ready, or the wait is
     ///   over.
-    func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout ActiveWait, from now: MonotonicInstant) -> Bool {
+    func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout LoopWait, from now: MonotonicInstant) -> Bool {
         if plan.spin <= .zero || plan.isConsiderate && !processors.allowsSpinning(at: now) { return false }
         let end = min(plan.limit, now.advanced(by: plan.spin))
         let hasArrival = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate)
@@ -230,7 +230,7 @@ extension ThreadRunLoop {
     /// - Returns: whether something has arrived; false also when it arrived while another thread had the processor, so
     ///   that such spins become rare.
     private func spin(
-        _ run: inout LoopRun, _ wait: inout ActiveWait, from start: MonotonicInstant, until end: MonotonicInstant,
+        _ run: inout LoopRun, _ wait: inout LoopWait, from start: MonotonicInstant, until end: MonotonicInstant,
         yields: Bool
     ) -> Bool {
         let entries = startBusyPolling(in: run.mode)
@@ -286,8 +286,11 @@ extension ThreadRunLoop {
 
 extension LoopRun {
     /// Stores what its mode will learn from a wait that has ended.
-    mutating func didWait(_ wait: ActiveWait, until now: MonotonicInstant) {
-        if let start = wait.start { pastWait = WaitResult(start: start, end: now, spin: wait.spin, yield: wait.yield) }
+    mutating func didWait(_ wait: LoopWait, until now: MonotonicInstant) {
+        if wait.start == nil { return }
+        var wait = wait
+        wait.end = now
+        pastWait = wait
     }
 }
 
@@ -310,8 +313,9 @@ extension RunLoopState {
     }
 
     /// Lets a mode learn from a wait that has ended.
-    mutating func learn(from wait: WaitResult, in mode: Int) {
-        modes[mode].spins.didWait(wait.start.duration(to: wait.end), wait.spin)
+    mutating func learn(from wait: LoopWait, in mode: Int) {
+        guard let start = wait.start else { return }
+        modes[mode].spins.didWait(start.duration(to: wait.end), wait.spin)
         modes[mode].spins.didYield(wait.yield, until: wait.end)
     }
 }

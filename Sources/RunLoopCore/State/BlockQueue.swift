@@ -192,28 +192,22 @@ struct BlockFIFO: Sendable {
     }
 }
 
-/// One pass over a loop's blocks and jobs: it performs those that were posted before it began.
-struct BlockPass: Sendable {
-    /// The number of the last one to perform; nil before the first.
-    var limit: UInt64?
-    /// The last item that was dequeued is a job.
-    var isRunningJob = false
-}
-
 extension RunLoopState {
-    /// Dequeues the next block or job of a pass.
+    /// Dequeues the next of the blocks and jobs for a mode that had been posted when the first was dequeued.
     ///
     /// - Parameters:
-    ///   - phase: the pass.
-    ///   - mode: the mode of its run.
-    /// - Returns: what to perform; nil when the pass is over.
-    mutating func dequeueBlock(of phase: inout BlockPass, for mode: Int) -> BlockQueue.Item? {
-        if phase.isRunningJob { isRunningJob = false }
-        let limit = phase.limit ?? blocks.lastStamp
+    ///   - mode: the mode.
+    ///   - last: the number of the last one to perform; nil before the first.
+    ///   - isJob: whether the one that was dequeued last is a job.
+    /// - Returns: what to perform; nil when all have been performed.
+    mutating func dequeueBlock(for mode: Int, upTo last: inout UInt64?, afterJob isJob: inout Bool) -> BlockQueue.Item?
+    {
+        if isJob { isRunningJob = false }
+        let limit = last ?? blocks.lastStamp
         let item = dequeueBlock(for: mode, upTo: limit)
-        phase.limit = limit
-        phase.isRunningJob = if case .job = item { true } else { false }
-        if phase.isRunningJob { isRunningJob = true }
+        last = limit
+        isJob = if case .job = item { true } else { false }
+        if isJob { isRunningJob = true }
         return item
     }
 }

@@ -36,9 +36,9 @@ struct LoopRun {
     mutating func didPoll() { (eventsSincePoll, nextPoll) = (0, nil) }
 
     /// The wait of the current pass, if it found nothing at first, until its mode has learnt from it.
-    var pastWait: WaitResult?
-    /// The wait of the current pass, as instruments know it.
-    var wait = InstrumentSpan.none
+    var pastWait: LoopWait?
+    /// The span of the current wait; 0 when no instrument was notified of its begin.
+    var waitSpan: UInt64 = 0
     /// That wait found nothing to do.
     var hasSlept = false
 }
@@ -52,24 +52,21 @@ extension RunLoopState {
         var isStopped = false
     }
 
-    /// How a run starts.
-    enum RunStart: Equatable {
-        case runs(Int)
-        case finished, stopped
-    }
-
     /// Begins a run, unless its mode is unknown or empty. A pending stop ends such a run too.
     ///
     /// - Parameters:
     ///   - mode: the mode.
     ///   - performing: the version-1 sources inside whose perform routines it begins.
-    /// - Returns: how it starts.
-    mutating func beginRun(in mode: RunLoopMode, inside performing: [ItemID]) -> RunStart {
-        if mode == .common { return .finished }
+    /// - Returns: the index of its mode, nil when it does not begin; and its result then.
+    mutating func beginRun(
+        in mode: RunLoopMode, inside performing: [ItemID]
+    ) -> (mode: Int?, result: RunLoopRunResult) {
+        if mode == .common { return (nil, .finished) }
         let isStopped = consumePendingStop()
-        guard let index = knownIndex(of: mode), !isEmpty(index) else { return isStopped ? .stopped : .finished }
+        let result = isStopped ? RunLoopRunResult.stopped : .finished
+        guard let index = knownIndex(of: mode), !isEmpty(index) else { return (nil, result) }
         begin(ActiveRun(mode: index, acceptsStops: true, isStopped: isStopped), inside: performing)
-        return .runs(index)
+        return (index, result)
     }
 
     /// Begins a run that leaves stops to the run below, whatever its mode contains.
@@ -133,21 +130,15 @@ struct WaitPlan: Sendable {
     static var none: WaitPlan { WaitPlan(limit: .distantPast) }
 }
 
-/// What a wait has done so far.
-struct ActiveWait {
+/// What a wait has done.
+struct LoopWait {
     /// When it found nothing; nil when it found something at once.
     var start: MonotonicInstant?
+    /// When it was over.
+    var end = MonotonicInstant.distantPast
     var spin = SpinPredictor.Spin.none
     var yield = SpinPredictor.Yield.none
     var hasPolled = false
     /// It has found something in memory that the loop still polled.
     var hasReceivedArrivals = false
-}
-
-/// A wait that found nothing at first, and has ended.
-struct WaitResult {
-    var start: MonotonicInstant
-    var end: MonotonicInstant
-    var spin: SpinPredictor.Spin
-    var yield: SpinPredictor.Yield
 }

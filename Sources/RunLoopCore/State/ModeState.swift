@@ -24,13 +24,26 @@ struct ModeState: Sendable {
     var timers = TimerQueue()
     /// What its waits were like.
     var spins = SpinPredictor()
-    /// The sources whose descriptors were reported last.
-    var recentReports = RecentReports()
+    /// The sources that the kernel has reported last, by their registrations.
+    private(set) var recentReports: [RegistrationIndex] = []
     /// The kernel's set, once a source with a descriptor has been added.
     var descriptors: DescriptorSet?
 
     init(name: RunLoopMode) {
         self.name = name
+    }
+
+    /// Records that the kernel has reported a source.
+    mutating func noteReport(of registration: RegistrationIndex) {
+        if recentReports.last == registration { return }
+        forgetReport(of: registration)
+        if recentReports.count == Tuning.recentReportCount { recentReports.removeFirst() }
+        recentReports.append(registration)
+    }
+
+    /// Forgets a registration that is about to be freed.
+    mutating func forgetReport(of registration: RegistrationIndex) {
+        recentReports.removeAll { $0 == registration }
     }
 
     /// Counts an item that is new here, or has left.
@@ -110,22 +123,5 @@ struct ObserverList: Sendable {
     /// The observers of an activity, as they are now.
     func observers(of activity: RunLoopActivity) -> [RunLoopObserver] {
         activities.contains(activity) ? observers.filter { $0.activities.contains(activity) } : []
-    }
-}
-
-/// The sources of a mode that the kernel has reported last, by their registrations.
-struct RecentReports: Sendable {
-    private(set) var registrations: [RegistrationIndex] = []
-
-    mutating func note(_ registration: RegistrationIndex) {
-        if registrations.last == registration { return }
-        remove(registration)
-        if registrations.count == Tuning.recentReportCount { registrations.removeFirst() }
-        registrations.append(registration)
-    }
-
-    /// Forgets a registration that is about to be freed.
-    mutating func remove(_ registration: RegistrationIndex) {
-        registrations.removeAll { $0 == registration }
     }
 }

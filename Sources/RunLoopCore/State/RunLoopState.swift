@@ -239,7 +239,7 @@ extension RunLoopState {
         let departure = Removal(mode: index, name: modes[index].name, watch: watch(of: number))
         modes[index].count(.source(source), -1)
         modes[index].ready.remove(number, &registrations)
-        modes[index].recentReports.remove(number)
+        modes[index].forgetReport(of: number)
         registrations.deallocate(number)
         return departure
     }

@@ -63,8 +63,8 @@ public struct RunLoopTraceEvent: Sendable, Hashable {
     public let depth: Int
     /// What happened.
     public let kind: Kind
-    /// The number that a begin and its end have in common.
-    let span: InstrumentSpan
+    /// The number that a begin and its end have in common; 0 where there is none.
+    let span: UInt64
 }
 
 extension RunLoopTraceEvent: CustomStringConvertible {
@@ -86,13 +86,13 @@ extension RunLoopTraceEvent: CustomStringConvertible {
         switch limit {
         case .distantPast: "now"
         case .distantFuture: "woken"
-        default: TraceTime.seconds(limit)
+        default: seconds(limit)
         }
     }
 }
 
-/// How traces write times: with a fixed number of digits, without floating-point numbers.
-enum TraceTime {
+// How traces write times: with a fixed number of digits, without floating-point numbers.
+extension RunLoopTraceEvent {
     /// Seconds with six decimals.
     static func seconds(_ time: MonotonicInstant) -> String {
         decimal(time.nanoseconds / 1_000, fraction: 6)
@@ -108,12 +108,4 @@ enum TraceTime {
         let padded = String(repeating: "0", count: max(0, fraction + 1 - digits.utf8.count)) + digits
         return (value < 0 ? "-" : "") + padded.dropLast(fraction) + "." + padded.suffix(fraction)
     }
-}
-
-/// The number that a begin and its end have in common.
-struct InstrumentSpan: Hashable, Sendable {
-    var rawValue: UInt64
-
-    /// No instrument was notified of the begin, so none is notified of the end.
-    static let none = InstrumentSpan(rawValue: 0)
 }

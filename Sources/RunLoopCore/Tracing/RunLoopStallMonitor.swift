@@ -129,7 +129,7 @@ public struct RunLoopStall: Sendable, Hashable, CustomStringConvertible {
 /// How long a loop has been busy, and with what.
 struct StallState: Sendable {
     private struct OpenCallout: Sendable {
-        var span: InstrumentSpan
+        var span: UInt64
         var callout: RunLoopCallout
         var mode: RunLoopMode
         /// When it began, or when the loop became busy after that.
@@ -138,11 +138,7 @@ struct StallState: Sendable {
         var inner: Duration = .zero
     }
 
-    private struct CalloutDuration: Sendable {
-        var callout: RunLoopCallout
-        var mode: RunLoopMode
-        var duration: Duration
-    }
+    private typealias CalloutDuration = (callout: RunLoopCallout, mode: RunLoopMode, duration: Duration)
 
     let threadID: Int32
     let threshold: Duration
@@ -238,7 +234,7 @@ struct StallState: Sendable {
         return !isArmed
     }
 
-    private mutating func end(_ span: InstrumentSpan, at time: MonotonicInstant) {
+    private mutating func end(_ span: UInt64, at time: MonotonicInstant) {
         guard let index = open.lastIndex(where: { $0.span == span }) else { return }
         let callout = open[index]
         open.removeLast(open.count - index)
@@ -249,13 +245,11 @@ struct StallState: Sendable {
 
     private mutating func consider(_ callout: OpenCallout, _ duration: Duration) {
         if let longest, longest.duration >= duration { return }
-        longest = CalloutDuration(callout: callout.callout, mode: callout.mode, duration: duration)
+        longest = (callout.callout, callout.mode, duration)
     }
 
     private func underWay(at now: MonotonicInstant) -> CalloutDuration? {
-        open.last.map {
-            CalloutDuration(callout: $0.callout, mode: $0.mode, duration: $0.since.duration(to: now) - $0.inner)
-        }
+        open.last.map { ($0.callout, $0.mode, $0.since.duration(to: now) - $0.inner) }
     }
 
     private func report(

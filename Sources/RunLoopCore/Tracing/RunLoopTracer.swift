@@ -176,7 +176,7 @@ extension RunLoopTraceEvent {
     fileprivate func chromeEvent(process: Int32) -> JSONValue {
         .object(
             phase + [
-                ("ts", .number(TraceTime.microseconds(time.nanoseconds))), ("pid", .number(process)),
+                ("ts", .number(Self.microseconds(time.nanoseconds))), ("pid", .number(process)),
                 ("tid", .number(threadID)), ("args", .object(details)),
             ])
     }
@@ -246,6 +246,6 @@ extension RunLoopTraceEvent {
 
     fileprivate func line(ofProcess processID: Int32) -> String {
         let indentation = String(repeating: "  ", count: max(0, depth - 1))
-        return "\(TraceTime.seconds(time)) [\(processID):\(threadID)] \(indentation)\(self)"
+        return "\(Self.seconds(time)) [\(processID):\(threadID)] \(indentation)\(self)"
     }
 }

@@ -44,7 +44,8 @@ final class TraceRecording: RunLoopInstrument {
         var next = start
         var position = start
         while position < end {
-            let (piece, first) = ring.withLock { $0.copy(from: position, limit: min(Tuning.eventsPerCopy, end - position)) }
+            let limit = min(Tuning.eventsPerCopy, end - position)
+            let (piece, first) = ring.withLock { $0.copy(from: position, limit: limit) }
             if first != position {
                 // The loop was faster: the events before the gap are gone from the ring too.
                 copied = []
@@ -72,19 +73,16 @@ final class TraceRecording: RunLoopInstrument {
 ///
 /// Events are numbered from 0; the number is their position.
 struct TraceRing: Sendable {
-    /// A moment at which recording stopped: whatever was in progress has no end in the trace.
-    struct RecordingStop: Sendable {
-        /// The position of the first event after it.
-        var position: Int
-        var time: MonotonicInstant
-    }
+    /// A moment at which recording stopped, and the position of the first event after it: whatever was in progress has
+    /// no end in the trace.
+    typealias Stop = (position: Int, time: MonotonicInstant)
 
     private var slots: [RunLoopTraceEvent?]
     private var isOpen = false
     private var openingTime = MonotonicInstant.distantPast
     /// How many events were recorded, including those that were overwritten.
     private(set) var count = 0
-    private(set) var cuts: [RecordingStop] = []
+    private(set) var cuts: [Stop] = []
 
     init(capacity: Int) {
         slots = Array(repeating: nil, count: capacity)
@@ -106,7 +104,7 @@ struct TraceRing: Sendable {
         isOpen = false
         let first = firstPosition
         cuts.removeAll { $0.position <= first }
-        cuts.append(RecordingStop(position: count, time: max(time, lastTime)))
+        cuts.append((count, max(time, lastTime)))
     }
 
     /// Records an event, over the oldest one when there is no room. An event from before recording began is left out:
@@ -138,7 +136,10 @@ struct TraceRing: Sendable {
 ///
 /// A trace may begin or end while something is in progress, and the oldest events may be gone. Ends without a begin are
 /// left out. Begins without an end get one: where the trace stops, or where the enclosing event ends.
-enum TraceBalance {
+struct TraceBalance {
+    private var events: [RunLoopTraceEvent] = []
+    private var open: [RunLoopTraceEvent] = []
+
     /// The events of one loop, well-formed.
     ///
     /// - Parameters:
@@ -148,10 +149,9 @@ enum TraceBalance {
     ///   - time: when whatever is still in progress should end.
     /// - Returns: the events, of which each begin has its end.
     static func balanced(
-        _ events: [RunLoopTraceEvent], from position: Int, cuts: [TraceRing.RecordingStop],
-        endingAt time: MonotonicInstant
+        _ events: [RunLoopTraceEvent], from position: Int, cuts: [TraceRing.Stop], endingAt time: MonotonicInstant
     ) -> [RunLoopTraceEvent] {
-        var balance = Balance()
+        var balance = TraceBalance()
         var cuts = cuts[...]
         for (offset, event) in events.enumerated() {
             while let cut = cuts.first, cut.position <= position + offset {
@@ -164,26 +164,21 @@ enum TraceBalance {
         return balance.events
     }
 
-    private struct Balance {
-        var events: [RunLoopTraceEvent] = []
-        private var open: [RunLoopTraceEvent] = []
-
-        mutating func append(_ event: RunLoopTraceEvent) {
-            switch event.kind {
-            case .activity: break
-            case .runBegin, .calloutBegin, .waitBegin: open.append(event)
-            case .runEnd, .calloutEnd, .waitEnd:
-                guard let index = open.lastIndex(where: { $0.span == event.span }) else { return }
-                close(downTo: index + 1, at: event.time)
-                open.removeLast()
-            }
-            events.append(event)
+    private mutating func append(_ event: RunLoopTraceEvent) {
+        switch event.kind {
+        case .activity: break
+        case .runBegin, .calloutBegin, .waitBegin: open.append(event)
+        case .runEnd, .calloutEnd, .waitEnd:
+            guard let index = open.lastIndex(where: { $0.span == event.span }) else { return }
+            close(downTo: index + 1, at: event.time)
+            open.removeLast()
         }
+        events.append(event)
+    }
 
-        mutating func close(downTo count: Int = 0, at time: MonotonicInstant) {
-            while open.count > count, let begin = open.popLast() {
-                if let end = begin.end(at: max(time, begin.time)) { events.append(end) }
-            }
+    private mutating func close(downTo count: Int = 0, at time: MonotonicInstant) {
+        while open.count > count, let begin = open.popLast() {
+            if let end = begin.end(at: max(time, begin.time)) { events.append(end) }
         }
     }
 }
