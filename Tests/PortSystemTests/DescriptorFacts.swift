@@ -3,6 +3,7 @@
 
 import Glibc
 import PortSystem
+import TestSupport
 
 /// Whether a number is an open descriptor of this process.
 func isOpen(_ descriptor: CInt) -> Bool {

@@ -115,9 +115,11 @@ func knock(_ path: String) {
         say("connected")
         while true {
             _ = try sysPoll(socket.raw, .readable, until: .distantFuture)
-            let (outcome, bytes) = try sysReceivePacket(socket.raw, limit: 65_536)
+            let (outcome, head, payload) = try sysReceiveHeadedPacket(socket.raw, limit: 65_536)
             switch outcome {
-            case .packet: return say("heard " + bytes.map { String($0, radix: 16) }.joined(separator: " "))
+            case .packet:
+                let bytes = (head.map { bytes(of: $0) } ?? []) + payload
+                return say("heard " + bytes.map { String($0, radix: 16) }.joined(separator: " "))
             case .peerClosed: return say("heard nothing")
             case .wouldBlock, .reset, .truncated, .descriptorsLost: continue
             }

@@ -90,17 +90,3 @@ extension SystemError {
     /// True when the kernel passes no more descriptors for this user until some that are in flight have been received.
     package var isInFlightLimit: Bool { code == ETOOMANYREFS }
 }
-
-/// The first 40 bytes of a packet, as five numbers in memory order.
-package typealias PacketWords = (UInt64, UInt64, UInt64, UInt64, UInt64)
-
-/// The 40 bytes.
-package func bytes(of words: PacketWords) -> [UInt8] {
-    unsafe withUnsafeBytes(of: words) { unsafe Array($0) }
-}
-
-/// The first 40 bytes as words; nil when there are fewer.
-package func packetWords(of bytes: [UInt8]) -> PacketWords? {
-    if bytes.count < MemoryLayout<PacketWords>.size { return nil }
-    return unsafe bytes.withUnsafeBytes { unsafe $0.loadUnaligned(as: PacketWords.self) }
-}

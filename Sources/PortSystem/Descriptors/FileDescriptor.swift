@@ -54,6 +54,16 @@ package func sysDuplicate(_ descriptor: CInt) throws(SystemError) -> FileDescrip
     FileDescriptor(owning: try retrying(.dup) { shim_dup_cloexec(descriptor) })
 }
 
+/// Makes a descriptor close-on-exec.
+package func sysCloseOnExec(_ descriptor: CInt) throws(SystemError) {
+    _ = try retrying(.fcntl) { shim_set_cloexec(descriptor) }
+}
+
+/// Makes an open file non-blocking, for all processes that share it.
+package func sysSetNonBlocking(_ descriptor: CInt) throws(SystemError) {
+    _ = try retrying(.fcntl) { shim_set_nonblocking(descriptor) }
+}
+
 /// How many descriptors this process may have now: its soft limit `RLIMIT_NOFILE`. Numbers are below it.
 package func sysDescriptorLimit() -> Int { Int(shim_descriptor_limit()) }
 
@@ -214,37 +224,4 @@ package func sysWriteAll(_ descriptor: CInt, _ bytes: [UInt8]) throws(SystemErro
 /// Writes a sentence to standard error, as far as that accepts it.
 package func sysWriteToStandardError(_ sentence: String) {
     try? withoutBrokenPipeSignal { () throws(SystemError) in _ = try sysWrite(STDERR_FILENO, sentence.utf8) }
-}
-
-/// The buffer in which a thread receives packets whose size it does not know: one for each thread that receives such
-/// packets. Only as many of its pages are touched as the largest packet had.
-@safe final class ReceiveRoom {
-    /// The size of the largest packet that is received here.
-    static let size = 65_536
-    private static let rooms = ThreadLocal<ReceiveRoom>()
-
-    private let memory: UnsafeMutableRawBufferPointer
-
-    private init() {
-        unsafe memory = .allocate(byteCount: Self.size, alignment: 1)
-    }
-
-    deinit {
-        unsafe memory.deallocate()
-    }
-
-    /// Calls `body` with a buffer of at most `count` bytes, which belongs to the calling thread while `body` runs.
-    static func withBytes<Result>(
-        _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(SystemError) -> Result
-    ) throws(SystemError) -> Result {
-        let room = rooms.value ?? make()
-        // SAFETY: the thread owns its buffer until it ends.
-        return try unsafe body(UnsafeMutableRawBufferPointer(rebasing: room.memory.prefix(min(count, size))))
-    }
-
-    private static func make() -> ReceiveRoom {
-        let room = ReceiveRoom()
-        rooms.value = room
-        return room
-    }
 }

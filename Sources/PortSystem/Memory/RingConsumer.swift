@@ -3,21 +3,6 @@
 
 import Synchronization
 
-/// The beginning of a packet in a ring, copied out of it.
-package struct PacketPrefix: Sendable {
-    package let head: PacketWords
-    /// The first eight bytes of its payload, in memory order.
-    package let lead: UInt64
-    /// The size of its payload: at least eight bytes.
-    package let payloadSize: Int
-    /// The number of bytes of its record in the ring.
-    package var recordSize: Int { 8 + padded(40 + payloadSize) }
-
-    package init(head: PacketWords, lead: UInt64, payloadSize: Int) {
-        (self.head, self.lead, self.payloadSize) = (head, lead, payloadSize)
-    }
-}
-
 /// The reading end of a ring. One thread at a time uses it.
 package struct RingConsumer: Sendable {
     /// The result of a read.

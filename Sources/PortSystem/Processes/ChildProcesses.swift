@@ -66,20 +66,3 @@ package func sysKillAndReap(_ process: pid_t) {
     guard kill(process, SIGKILL) == 0 else { return }
     _ = try? retrying(.waitid) { waitpid(process, nil, 0) }
 }
-
-/// Makes a descriptor close-on-exec.
-package func sysCloseOnExec(_ descriptor: CInt) throws(SystemError) {
-    _ = try retrying(.fcntl) { shim_set_cloexec(descriptor) }
-}
-
-/// Whether an open descriptor is a packet socket (SOCK_SEQPACKET) of the Unix family.
-///
-/// - Throws: EBADF when it is not open, ENOTSOCK when it is no socket.
-package func sysIsPacketSocket(_ descriptor: CInt) throws(SystemError) -> Bool {
-    var kind = [CInt](repeating: -1, count: 2)
-    for (index, option) in [SO_DOMAIN, SO_TYPE].enumerated() {
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        _ = try retrying(.getsockopt) { unsafe getsockopt(descriptor, SOL_SOCKET, option, &kind[index], &length) }
-    }
-    return kind[0] == AF_UNIX && kind[1] == SHIM_SOCK_SEQPACKET
-}
