@@ -36,9 +36,9 @@ extension Invocation {
 
     func count(_ option: String) -> Int? { value(option).flatMap { Int($0) } }
 
-    func size(_ option: String) -> Int { value(option).flatMap { HumanSize($0)?.count } ?? 0 }
+    func size(_ option: String) -> Int { value(option).flatMap { Human.size($0) } ?? 0 }
 
-    func duration(_ option: String) -> Duration { value(option).flatMap { HumanDuration($0)?.duration } ?? .zero }
+    func duration(_ option: String) -> Duration { value(option).flatMap { Human.duration($0) } ?? .zero }
 
     /// The port's name.
     var name: String { arguments["NAME"] ?? "" }

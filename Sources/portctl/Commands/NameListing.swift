@@ -79,7 +79,7 @@ struct NameListing {
         case .running(let answered):
             [
                 "\(answered.clientCount)", "\(answered.queueCount)/\(answered.queueLimit)", "\(answered.messageCount)",
-                HumanSize.text(answered.byteCount), "\(answered.droppedMessageCount)",
+                Human.text(byteCount: answered.byteCount), "\(answered.droppedMessageCount)",
             ]
         case .busy, .waiting: ["-", state.name, "-", "-", "-"]
         case .silent: ["-", "-", "-", "-", "-"]
@@ -110,7 +110,7 @@ struct NameListing {
                 "\(answered.queueCount) of \(answered.queueLimit), at most \(answered.queueHighWaterMark) so far"
             ),
             ("Messages", "\(answered.messageCount)"),
-            ("Bytes", "\(answered.byteCount) (\(HumanSize.text(answered.byteCount)))"),
+            ("Bytes", "\(answered.byteCount) (\(Human.text(byteCount: answered.byteCount)))"),
             ("Drops", "\(answered.droppedMessageCount)"),
         ]
     }
@@ -118,7 +118,7 @@ struct NameListing {
     /// The time of registration is known in whole seconds.
     private var ageText: String {
         let seconds = age.components.seconds
-        return seconds > 0 ? HumanDuration.text(.seconds(seconds)) + " ago" : "just now"
+        return seconds > 0 ? Human.text(.seconds(seconds)) + " ago" : "just now"
     }
 
     private var stateText: String {

@@ -81,7 +81,7 @@ extension Invocation {
 
     static func line(for message: MachMessage) -> String {
         let kind = message.expectsReply ? "request" : "message"
-        return "\(kind) \(message.id) from process \(message.sender.processID): \(HumanSize.bytes(message.bytes.count))"
+        return "\(kind) \(message.id) from process \(message.sender.processID): \(Human.bytes(message.bytes.count))"
     }
 
     /// Answers a message with the output of the program; without a program, with the same bytes.

@@ -33,7 +33,7 @@ extension Invocation {
         // Until then, and from then on, a signal ends this process; in between it ends the recording.
         let interrupt = try Interrupt()
         if isatty(STDERR_FILENO) == 1 {
-            Console.note("Recording process \(process) for \(HumanDuration.text(duration("--duration"))); Ctrl-C ends.")
+            Console.note("Recording process \(process) for \(Human.text(duration("--duration"))); Ctrl-C ends.")
         }
         _ = try interrupt.wait(until: .after(duration("--duration")))
         interrupt.end()

@@ -27,7 +27,7 @@ extension Invocation {
     /// The lines to write for a message.
     static func lines(_ message: WatchedMessage, _ leftOut: UInt64) -> [String] {
         let kind = message.expectsReply ? "request" : "message"
-        var line = "\(kind) \(message.id) from process \(message.sender): \(HumanSize.bytes(message.byteCount))"
+        var line = "\(kind) \(message.id) from process \(message.sender): \(Human.bytes(message.byteCount))"
         if message.componentCount > 1 { line += ", \(message.componentCount) components" }
         if !message.bytes.isEmpty { line += "  \(shownBytes(message))" }
         return (leftOut > 0 ? ["\(leftOut) left out"] : []) + [line]

@@ -293,7 +293,7 @@ extension Doctor {
             _ = try right.request(MachMessage(id: 1), sendLimit: limit, replyLimit: limit)
             times.append(start.duration(to: .now))
         }
-        return "about " + HumanDuration.text(times.sorted()[times.count / 2] / 2)
+        return "about " + Human.text(times.sorted()[times.count / 2] / 2)
     }
 }
 

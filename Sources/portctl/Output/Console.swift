@@ -133,7 +133,7 @@ struct Progress: ~Copyable {
 
     static func line(_ sent: Int, of total: Int) -> String {
         let share = min(100, total == 0 ? 100 : sent * 100 / total)
-        return "sent \(HumanSize.text(min(sent, total))) of \(HumanSize.text(total)), \(share) %"
+        return "sent \(Human.text(byteCount: min(sent, total))) of \(Human.text(byteCount: total)), \(share) %"
     }
 
     private static func showLine(_ line: String) {

@@ -63,7 +63,7 @@ struct TraceOutput {
         }
         if isatty(STDERR_FILENO) == 1 {
             Console.note(
-                "\(path) has the trace, \(HumanSize.text(trace.count)) bytes; open it at https://ui.perfetto.dev.")
+                "\(path) has the trace, \(Human.text(byteCount: trace.count)) bytes; open it at https://ui.perfetto.dev.")
         }
     }
 }
