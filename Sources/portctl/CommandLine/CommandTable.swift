@@ -12,7 +12,7 @@ extension CommandDescription {
         name, Argument(placeholder: "ID", kind: .messageID),
         Argument(placeholder: "DATA", kind: .data, isOptional: true),
     ]
-    private static let file = Option.option("--file", "f", "F", .file, summary: "sends what is in the file")
+    private static let file = Option.option("--file", "f", "F", .file, nil, "sends what is in the file")
     private static let bodyNote =
         "ID is a number from \(Int32.min) to \(Int32.max). DATA is empty unless said otherwise; - is standard input."
 
@@ -21,7 +21,7 @@ extension CommandDescription {
         options: [
             .flag("--watch", "w", "shows it again and again, in place on a terminal"),
             .option("--interval", "i", "T", .duration, "1s", "how long to wait in between"),
-            .option("--count", "n", "N", .count, summary: "ends after this many times"),
+            .option("--count", "n", "N", .count, nil, "ends after this many times"),
             .option("--timeout", "t", "T", .duration, "500ms", "how long to wait for the owners' answers"),
             .flag("--names", nil, "writes names only, one in a line"),
             .flag("--all", "a", "shows also the names by which processes let themselves be traced, trace.PID"), .json,
@@ -85,7 +85,7 @@ extension CommandDescription {
         arguments: [name],
         options: [
             .option("--bytes", "b", "SIZE", .size, "64", "how many bytes of each message to show"),
-            .option("--count", "n", "N", .count, summary: "ends after this many messages"),
+            .option("--count", "n", "N", .count, nil, "ends after this many messages"),
             .option("--timeout", "t", "T", .duration, "10s", "how long to wait for the owner's consent"), .json,
         ],
         notes: [

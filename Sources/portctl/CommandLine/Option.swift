@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+/// A word that a command takes, or the value of an option.
+struct Argument: Equatable {
+    let placeholder: String
+    let kind: WordKind
+    var isOptional = false
+    /// The default, when the option is not given.
+    var standard: String?
+
+    /// Its form in usage lines.
+    var shown: String { isOptional ? "[\(placeholder)]" : placeholder }
+}
+
 /// An option of a command.
 struct Option: Equatable {
-    /// The value of an option.
-    struct Value: Equatable {
-        let placeholder: String
-        let kind: WordKind
-        /// The default, when the option is not given.
-        var standard: String?
-    }
-
     /// Its name, with two dashes.
     let name: String
     var letter: Character?
-    var value: Value?
+    var value: Argument?
     let summary: String
 
     /// Its form in usage lines.
@@ -27,38 +31,22 @@ extension Option {
     }
 
     static func option(
-        _ name: String, _ letter: Character? = nil, _ placeholder: String, _ kind: WordKind, _ standard: String,
+        _ name: String, _ letter: Character? = nil, _ placeholder: String, _ kind: WordKind, _ standard: String?,
         _ summary: String
     ) -> Option {
         Option(
-            name: name, letter: letter,
-            value: Value(placeholder: placeholder, kind: kind, standard: standard), summary: summary)
-    }
-
-    static func option(
-        _ name: String, _ letter: Character? = nil, _ placeholder: String, _ kind: WordKind, summary: String
-    ) -> Option {
-        Option(name: name, letter: letter, value: Value(placeholder: placeholder, kind: kind), summary: summary)
+            name: name, letter: letter, value: Argument(placeholder: placeholder, kind: kind, standard: standard),
+            summary: summary)
     }
 
     /// The options that every command has.
     static let common: [Option] = [
         option(
-            "--directory", nil, "DIR", .directory,
-            summary: "the directory of names, an absolute path; the user's unless said"),
+            "--directory", nil, "DIR", .directory, nil, "the directory of names, an absolute path; the user's unless said"
+        ),
         flag("--help", "h", "shows the help of the command"),
         flag("--version", nil, "shows the version"),
     ]
 
     static let json = flag("--json", "j", "writes JSON")
-}
-
-/// An argument of a command: a word that is no option.
-struct Argument: Equatable {
-    let placeholder: String
-    let kind: WordKind
-    var isOptional = false
-
-    /// Its form in usage lines.
-    var shown: String { isOptional ? "[\(placeholder)]" : placeholder }
 }
