@@ -4,6 +4,47 @@
 import NamedPortServer
 import Synchronization
 
+extension Invocation {
+    /// Checks that ports work here, and measures how fast.
+    func bench() throws {
+        if let launcher = try SendRight.bootstrap(), sysEnvironment(Self.workerVariable) != nil {
+            return try serveBench(launcher)
+        }
+        let showsProgress = Console.isTerminal && !has("--json")
+        let checks = Checks(
+            span: has("--quick") ? .milliseconds(100) : .milliseconds(1200), showsProgress: showsProgress,
+            server: try nameServer())
+        let results = try checks.run(worker: Self.launchWorker())
+        let table = Table(
+            columns: [
+                .init(title: "CHECK"), .init(title: "RESULT", isRight: true), .init(title: "TIMES", isRight: true),
+            ],
+            rows: results.map { [$0.name, $0.shown, "\($0.count)"] })
+        try write(table, json: .array(results.map(\.json)))
+    }
+
+    private static let workerVariable = "PORTCTL_BENCH"
+
+    /// Starts the other process, which echoes what it gets; `variables` are added to its environment.
+    static func launchWorker(
+        _ variables: [String: String?] = [:], standardError: SharedDescriptor? = nil
+    ) throws -> PortWorker {
+        var program = WorkerProgram("/proc/self/exe", ["bench"])
+        program.standardError = standardError
+        program.environment = variables.merging([workerVariable: "1"]) { own, _ in own }
+        return try PortWorker.launchProcess(program)
+    }
+
+    /// The other process of the checks: echoes what it gets.
+    private func serveBench(_ launcher: SendRight) throws {
+        let port = Checks.echoPort()
+        try port.schedule(on: .main)
+        try launcher.notifyWhenDead(on: .main) { ThreadRunLoop.main.stop() }
+        try launcher.checkIn(port)
+        ThreadRunLoop.main.run()
+    }
+}
+
 /// The checks of `portctl bench`, by public functions only. A check that fails throws.
 struct Checks {
     /// How long to do each.
@@ -17,9 +58,7 @@ struct Checks {
         let other = try worker.checkIn(within: .seconds(10))
         let thread = try ResidentThread(name: "bench")
         defer { thread.stop() }
-        let near = MachPort { _, message in
-            if message.expectsReply { try? message.reply(MachMessage(id: message.id, components: message.components)) }
-        }
+        let near = Self.echoPort()
         try near.schedule(on: thread.loop)
         let right = near.makeSendRight()
         var results = [
@@ -37,12 +76,19 @@ struct Checks {
             try check("descriptor to a process and back") {
                 let reply = try other.request(
                     MachMessage(components: [.descriptor(file)]), sendLimit: limit, replyLimit: limit)
-                if reply.descriptors.count != 1 { throw CheckFailure(name: "a descriptor was lost") }
+                if reply.descriptors.count != 1 { throw Refusal.check("a descriptor was lost") }
             })
         results.append(try names())
         near.invalidate()
         try worker.shutDown()
         return results
+    }
+
+    /// A port that replies with what it gets.
+    static func echoPort() -> MachPort {
+        MachPort { _, message in
+            if message.expectsReply { try? message.reply(MachMessage(id: message.id, components: message.components)) }
+        }
     }
 
     private let limit = Duration.seconds(10)
@@ -51,7 +97,7 @@ struct Checks {
 
     private func echo(_ message: MachMessage, _ right: SendRight) throws {
         let reply = try right.request(message, sendLimit: limit, replyLimit: limit)
-        if reply.bytes != message.bytes { throw CheckFailure(name: "a reply is not what was sent") }
+        if reply.bytes != message.bytes { throw Refusal.check("a reply is not what was sent") }
     }
 
     /// Registers a name, looks it up, and frees it.
@@ -62,7 +108,7 @@ struct Checks {
         let own = port.makeSendRight()
         return try check("name: register, look up, free") {
             try server.register(port, name: name)
-            if try server.lookUp(name) != own { throw CheckFailure(name: "a name leads elsewhere") }
+            if try server.lookUp(name) != own { throw Refusal.check("a name leads elsewhere") }
             server.unregister(name)
         }
     }
@@ -83,35 +129,28 @@ struct Checks {
     }
 }
 
-/// A check has failed: ports do not work here as promised.
-struct CheckFailure: Error, CustomStringConvertible {
+/// The result of a check.
+struct CheckResult: Equatable {
     let name: String
-    var description: String { "A check has failed: \(name)." }
-}
+    /// How often it was done, and how long all repetitions took.
+    let count: Int
+    let duration: Duration
+    /// How many bytes were sent each time, where the result is a throughput.
+    var bytes = 0
 
-/// The reason why a command is refused, found before it has begun.
-struct Refusal: Error, CustomStringConvertible {
-    let description: String
+    private var each: Duration { count > 0 ? duration / count : .zero }
 
-    init(_ sentence: String) {
-        description = sentence
+    /// Bytes per second, or the duration of one repetition.
+    var shown: String {
+        if bytes == 0 { return Human.text(each) }
+        return Human.text(byteCount: Int(Double(bytes * count) / max(1e-9, duration / .seconds(1)))) + "/s"
     }
-}
 
-extension Invocation {
-    /// Shows what this system allows and refuses.
-    ///
-    /// - Returns: whether it refuses nothing that the library uses.
-    func doctor() throws -> Bool {
-        let findings = Doctor(directory: options["--directory"]).findings()
-        let table = Table(columns: ProbeResult.columns, rows: findings.map(\.cells))
-        try write(table, json: .array(findings.map(\.json))) { $0 == 0 ? .title : findings[$0 - 1].style }
-        if !has("--json") {
-            let advice = findings.compactMap(\.advice)
-            let width = Console.width ?? 100
-            try Console.write(
-                advice.map { "\n" + Help.wrapped($0.shown, width: width).joined(separator: "\n") + "\n" }.joined())
-        }
-        return findings.allSatisfy { $0.state != .refused }
+    var json: JSONValue {
+        .object([
+            ("check", .text(name)), ("times", .number(count)),
+            ("nanosecondsEach", .number(Int(each / .nanoseconds(1)))),
+            ("bytesEach", .number(bytes)),
+        ])
     }
 }

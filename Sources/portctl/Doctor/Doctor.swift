@@ -14,139 +14,97 @@ struct Doctor: Sendable {
     }
 
     private static let system = [
-        Probe(subject: "kernel") { .fact("Linux \(sysKernelRelease())") },
-        Probe(subject: "C library") { .fact(sysLibraryVersion()) },
+        Probe(subject: "kernel") { (.fact, "Linux \(sysKernelRelease())") },
+        Probe(subject: "C library") { (.fact, sysLibraryVersion()) },
     ]
 
     /// Each makes its call once, as the library does, whatever this process has found before.
     static let calls = [
-        Probe(
-            subject: "Unix sockets", cost: "No port of another process can be reached.",
+        .call(
+            "Unix sockets", cost: "No port of another process can be reached.",
             remedy: "Where a unit has RestrictAddressFamilies=, add AF_UNIX to it."
-        ) {
-            _ = try sysPacketSocketPair()
-            return .works("")
-        },
-        Probe(
-            subject: "epoll_pwait2", since: "Linux 5.11",
+        ) { _ = try sysPacketSocketPair() },
+        .call(
+            "epoll_pwait2", since: "Linux 5.11",
             cost: "Limits of waits and timers are rounded up to whole milliseconds."
-        ) {
-            try SystemProbe.preciseWait()
-            return .works("")
-        },
-        Probe(
-            subject: "eventfd",
+        ) { try SystemProbe.preciseWait() },
+        .call(
+            "eventfd",
             cost:
                 "Pipes are used in its place, with two descriptors each, and the main run loop does not serve the main "
                 + "dispatch queue."
-        ) {
-            _ = try EventDescriptor(.eventfd)
-            return .works("")
-        },
-        Probe(
-            subject: "pidfd_open", since: "Linux 5.3",
+        ) { _ = try EventDescriptor(.eventfd) },
+        .call(
+            "pidfd_open", since: "Linux 5.3",
             cost: "A thread waits for each worker, and the ends of other processes are noticed by their locks."
-        ) {
-            _ = try SystemProbe.processDescriptor()
-            return .works("")
-        },
-        Probe(
-            subject: "pidfd_send_signal", since: "Linux 5.1", cost: "Workers are signalled by their numbers."
-        ) {
-            try SystemProbe.processSignal()
-            return .works("")
-        },
-        Probe(
-            subject: "waitid(P_PIDFD)", since: "Linux 5.4", cost: "Workers are waited for by their numbers."
-        ) {
-            try SystemProbe.processWait()
-            return .works("")
-        },
-        Probe(
-            subject: "SO_PEERPIDFD", since: "Linux 6.5",
+        ) { _ = try SystemProbe.processDescriptor() },
+        .call(
+            "pidfd_send_signal", since: "Linux 5.1", cost: "Workers are signalled by their numbers."
+        ) { try SystemProbe.processSignal() },
+        .call(
+            "waitid(P_PIDFD)", since: "Linux 5.4", cost: "Workers are waited for by their numbers."
+        ) { try SystemProbe.processWait() },
+        .call(
+            "SO_PEERPIDFD", since: "Linux 6.5",
             cost: "ConnectingPeer.openProcess() throws, and peers of other PID namespaces are counted by connection."
         ) {
             let (end, other) = try sysPacketSocketPair()
             defer { withExtendedLifetime(other) {} }
             _ = try sysPeerProcess(end.rawValue)
-            return .works("")
         },
-        Probe(
-            subject: "SO_PEERGROUPS", since: "Linux 4.13",
+        .call(
+            "SO_PEERGROUPS", since: "Linux 4.13",
             cost: "Policies by group know the first group of a peer alone, and members of a shared directory by that."
-        ) {
-            try SystemProbe.peerGroups()
-            return .works("")
-        },
-        Probe(
-            subject: "memfd_create", since: "Linux 3.17",
+        ) { try SystemProbe.peerGroups() },
+        .call(
+            "memfd_create", since: "Linux 3.17",
             cost:
                 "There are no rings: all data goes through sockets, which takes several times as long where it is much."
-        ) {
-            try SystemProbe.memory(notExecutable: false)
-            return .works("")
-        },
+        ) { try SystemProbe.memory(notExecutable: false) },
         Probe(
             subject: "MFD_NOEXEC_SEAL", since: "Linux 6.3",
             cost: "Memory of rings is made without it, which vm.memfd_noexec=2 would refuse."
         ) {
             try SystemProbe.memory(notExecutable: true)
-            return .works(sysNumber(named: "vm.memfd_noexec").map { "vm.memfd_noexec is \($0)" } ?? "")
+            return (.works, sysNumber(named: "vm.memfd_noexec").map { "vm.memfd_noexec is \($0)" } ?? "")
         },
-        Probe(subject: "sealed memory", since: "Linux 5.1", cost: "There are no rings, as without memfd_create.") {
+        .call("sealed memory", since: "Linux 5.1", cost: "There are no rings, as without memfd_create.") {
             try SystemProbe.sealedMemory()
-            return .works("")
         },
-        Probe(
-            subject: "open-file locks", since: "Linux 3.15",
+        .call(
+            "open-file locks", since: "Linux 3.15",
             cost:
                 "Another kind of lock is used in a directory that is made here; one that is shared with systems that have these "
                 + "locks cannot be."
-        ) {
-            try SystemProbe.openFileLock()
-            return .works("")
-        },
-        Probe(
-            subject: "renameat2", since: "Linux 3.15",
+        ) { try SystemProbe.openFileLock() },
+        .call(
+            "renameat2", since: "Linux 3.15",
             cost: "A new name of a port is a second name of its file for a moment, which some file systems do not have."
-        ) {
-            try SystemProbe.exclusiveRename()
-            return .works("")
-        },
-        Probe(
-            subject: "close_range", since: "Linux 5.9",
+        ) { try SystemProbe.exclusiveRename() },
+        .call(
+            "close_range", since: "Linux 5.9",
             cost: "A worker's start closes the descriptors that it is not to have one by one, as /proc lists them."
-        ) {
-            try SystemProbe.closeRange()
-            return .works("")
-        },
-        Probe(
-            subject: "inotify",
+        ) { try SystemProbe.closeRange() },
+        .call(
+            "inotify",
             cost:
                 "Waiting for names, and watching them, throws watchLimit, or polls now and then where the program allows that.",
             remedy: "Raise fs.inotify.max_user_instances and fs.inotify.max_user_watches, or end what holds them."
         ) {
             let watch = try DirectoryWatch()
             watch.remove(try watch.add("/", .created))
-            return .works("")
         },
-        Probe(
-            subject: "wake channels",
+        .call(
+            "wake channels",
             cost: "There are no rings, as without memfd_create.",
             remedy: "Allow socketpair(2) of stream sockets and shutdown(2), and let the program have more descriptors."
-        ) {
-            try WakeChannel.prove()
-            return .works("")
-        },
-        Probe(
-            subject: "/proc",
+        ) { try WakeChannel.prove() },
+        .call(
+            "/proc",
             cost:
                 "Start times of processes, and limits of control groups, are not known; programs start themselves as workers by it.",
             remedy: "Mount proc there, as containers do unless configured otherwise."
-        ) {
-            _ = try sysOpen("/proc/self/stat", .reading)
-            return .works("")
-        },
+        ) { _ = try sysOpen("/proc/self/stat", .reading) },
     ]
 }
 
@@ -162,7 +120,7 @@ extension Doctor {
         ) {
             let limits = sysDescriptorLimits()
             let text = "\(limits.soft), which this process may raise to \(limits.hard)"
-            return limits.soft < 1024 ? .low(text) : .fact(text)
+            return (limits.soft < 1024 ? .low : .fact, text)
         },
         Probe(
             subject: "inotify limits",
@@ -177,7 +135,7 @@ extension Doctor {
             }
             let isLow = numbers[0].map { $0 < 16 } ?? false || numbers[1].map { $0 < 64 } ?? false
             let text = words.joined(separator: ", ")
-            return isLow ? .low(text) : .fact(text)
+            return (isLow ? .low : .fact, text)
         },
         Probe(
             subject: "vm.overcommit_memory",
@@ -185,8 +143,8 @@ extension Doctor {
                 "The kernel gives no more memory than it has: each thread's stack and each ring counts as if all of it were used.",
             remedy: "Set vm.overcommit_memory to 0 or 1, or leave room for 8 MiB for each thread."
         ) {
-            guard let number = sysNumber(named: "vm.overcommit_memory") else { return .fact("unknown") }
-            return number == 2 ? .low("2") : .fact("\(number)")
+            guard let number = sysNumber(named: "vm.overcommit_memory") else { return (.fact, "unknown") }
+            return number == 2 ? (.low, "2") : (.fact, "\(number)")
         },
     ]
 
@@ -198,9 +156,9 @@ extension Doctor {
         ) {
             guard let directory else {
                 let user = try PortDirectory.open(path: PortDirectory.userPath, mayBeShared: true)
-                return .works("\(user.path), \(Self.rule(for: user.path))\(Self.sharing(of: user))")
+                return (.works, "\(user.path), \(Self.rule(for: user.path))\(Self.sharing(of: user))")
             }
-            return .works("\(directory), by --directory\(Self.sharing(of: try Self.existing(directory)))")
+            return (.works, "\(directory), by --directory\(Self.sharing(of: try Self.existing(directory)))")
         }
     }
 
@@ -247,11 +205,11 @@ extension Doctor {
             } catch {
                 let isMembers = error.code == .nameNotAllowed || error.systemError?.code == EACCES
                 guard isMembers, (try? PortDirectory.openExisting(path: path)) == nil else { throw error }
-                return .fact("looked up; this user registers none there unless the file rules says so")
+                return (.fact, "looked up; this user registers none there unless the file rules says so")
             }
             defer { server.unregister(name) }
-            guard try server.lookUp(name) == own else { throw CheckFailure(name: "a name leads elsewhere") }
-            return .works("registered, found and freed")
+            guard try server.lookUp(name) == own else { throw Refusal.check("a name leads elsewhere") }
+            return (.works, "registered, found and freed")
         }
     }
 
@@ -267,7 +225,7 @@ extension Doctor {
             defer { port.invalidate() }
             thread.loop.waitStrategy = .blocking
             try port.schedule(on: thread.loop)
-            return .works(try wakeUp(of: port.makeSendRight()))
+            return (.works, try wakeUp(of: port.makeSendRight()))
         },
         Probe(
             subject: "wake-up of a process", cost: "No program can launch a worker.",
@@ -279,7 +237,7 @@ extension Doctor {
             let worker = try Invocation.launchWorker(["PORT_WAIT": "blocking"], standardError: null)
             let other = try worker.checkIn(within: .seconds(10))
             defer { _ = try? worker.shutDown() }
-            return .works(try wakeUp(of: other))
+            return (.works, try wakeUp(of: other))
         },
     ]
 
@@ -297,55 +255,20 @@ extension Doctor {
     }
 }
 
-/// One thing that `portctl doctor` tries, with the cost of its absence and the remedy.
-struct Probe: Sendable {
-    /// The outcome; when the probe throws, the system refuses.
-    enum Outcome {
-        case works(String)
-        case low(String)
-        case fact(String)
-    }
-
-    let subject: String
-    /// The first kernel version that has it.
-    var since: String?
-    /// What programs do without it.
-    var cost = ""
-    /// The remedy; nil for the one that applies to every call.
-    var remedy: String?
-    let body: @Sendable () throws -> Outcome
-
-    /// Runs the probe.
-    func make() -> ProbeResult {
-        do {
-            switch try body() {
-            case .works(let found): return ProbeResult(subject: subject, state: .works, found: found)
-            case .fact(let found): return ProbeResult(subject: subject, state: .fact, found: found)
-            case .low(let found):
-                return ProbeResult(subject: subject, state: .low, found: found, cost: cost, remedy: remedy)
-            }
-        } catch {
-            let code = (error as? SystemError)?.code ?? (error as? PortError)?.systemError?.code
-            return ProbeResult(
-                subject: subject, state: .refused, found: "\(error)", cost: cost,
-                remedy: Self.remedyOfLimit(code) ?? remedy ?? generalRemedy(code))
+extension Invocation {
+    /// Shows what this system allows and refuses.
+    ///
+    /// - Returns: whether it refuses nothing that the library uses.
+    func doctor() throws -> Bool {
+        let findings = Doctor(directory: options["--directory"]).findings()
+        let table = Table(columns: ProbeResult.columns, rows: findings.map(\.cells))
+        try write(table, json: .array(findings.map(\.json))) { $0 == 0 ? .title : findings[$0 - 1].style }
+        if !has("--json") {
+            let advice = findings.compactMap(\.advice)
+            let width = Console.width ?? 100
+            try Console.write(
+                advice.map { "\n" + Help.wrapped($0.shown, width: width).joined(separator: "\n") + "\n" }.joined())
         }
-    }
-
-    private static func remedyOfLimit(_ code: CInt?) -> String? {
-        switch code {
-        case EMFILE, ENFILE: "No descriptor is left: raise LimitNOFILE= of the unit, or ulimit -n."
-        case ENOMEM, ENOBUFS:
-            "The kernel has no memory left at the moment: raise the memory limit of the container or unit."
-        default: nil
-        }
-    }
-
-    private func generalRemedy(_ code: CInt?) -> String {
-        let filter =
-            "allow it in the seccomp profile of the container, or in SystemCallFilter= of the unit"
-        if code == EPERM || code == EACCES { return "A filter of system calls forbids it: \(filter)." }
-        guard let since else { return "The system says why: see what was found." }
-        return "It needs \(since). Where the kernel is that new, a filter of system calls hides it: \(filter)."
+        return findings.allSatisfy { $0.state != .refused }
     }
 }

@@ -166,3 +166,15 @@ enum ExitStatus: Int32 {
             }
     }
 }
+
+/// Why a command fails, where it is no error of a port.
+struct Refusal: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ sentence: String) {
+        description = sentence
+    }
+
+    /// A check has failed: ports do not work here as promised.
+    static func check(_ what: String) -> Refusal { Refusal("A check has failed: \(what).") }
+}
