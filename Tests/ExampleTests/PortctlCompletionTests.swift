@@ -87,9 +87,9 @@ struct PortctlCandidateTests {
             ("\"", #"a"$`\!"#, #"a\"\$\`\\"'!'""#), (#"a\ b"#, "a b:c=d", #"a\ b:c=d"#), ("", "über", "über"),
         ])
     func bashWords(written: String, word: String, inserted: String) {
-        #expect(BashWord.candidates([word, "other"], for: written).first == inserted)
+        #expect(Completion.bashWords([word, "other"], for: written).first == inserted)
         let quote = ["'", "\""].first { written.hasPrefix($0) } ?? ""
-        #expect(BashWord.unquoted(quote + inserted + quote) == word)
+        #expect(Completion.unquoted(quote + inserted + quote) == word)
     }
 
     @Test("F-A1: a name that would be read as an option is offered only where no option may be")
@@ -133,7 +133,7 @@ struct PortctlCompletionTests {
     @Test("F-A1: bash reads what is inserted as the name, whatever follows a sign", arguments: ["", "'", "\""])
     func marks(quote: String) async throws {
         let words = try Self.signs.map { name in
-            let inserted = BashWord.candidates([name], for: quote + "x")
+            let inserted = Completion.bashWords([name], for: quote + "x")
             return "printf '%s\\n' \(quote)\(try #require(inserted.first))\(quote)"
         }
         let result = try await ChildProcess("/bin/bash", ["-c", words.joined(separator: "\n")]).waitForExit()
@@ -141,8 +141,8 @@ struct PortctlCompletionTests {
         // As texts, names in another spelling would be equal.
         #expect(Array(result.output.utf8) == Array(Self.signs.map { $0 + "\n" }.joined().utf8))
         for name in Self.signs {
-            let inserted = quote + (BashWord.candidates([name], for: quote + "x").first ?? "") + quote
-            #expect(Array(BashWord.unquoted(inserted).utf8) == Array(name.utf8))
+            let inserted = quote + (Completion.bashWords([name], for: quote + "x").first ?? "") + quote
+            #expect(Array(Completion.unquoted(inserted).utf8) == Array(name.utf8))
         }
     }
 

@@ -74,7 +74,7 @@ struct PortctlLineTests {
         let pairs = [
             ("list", "list", 0), ("lsit", "list", 1), ("lst", "list", 1), ("lists", "list", 1), ("", "abc", 3),
         ]
-        for (left, right, distance) in pairs { #expect(Suggestion.distance(left, right) == distance) }
+        for (left, right, distance) in pairs { #expect(left.editDistance(to: right) == distance) }
     }
 
     @Test("durations are read and written as people do")
@@ -142,6 +142,6 @@ struct PortctlLineTests {
 
     @Test("the manual page in Docs is what portctl writes", .census)
     func manual() throws {
-        #expect(try Document("Docs/portctl.1").text == ManPage.text)
+        #expect(try Document("Docs/portctl.1").text == Help.manPage)
     }
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+/// A shell whose completion can be written.
+enum Shell: String, CaseIterable {
+    case bash, zsh, fish
+}
+
 /// Completion scripts. A script asks portctl itself for the completions of the word that is being written
 /// (`Candidates`), so every shell completes from the table of commands and the live list of names.
 enum Completion {
@@ -22,11 +27,11 @@ enum Completion {
     ///   - names: gives the names that are held.
     /// - Returns: the lines, with their ends.
     static func answer(to line: [String], for shell: Shell, names: Candidates.Names) -> String {
-        let candidates = Candidates(shell == .bash ? line.map(BashWord.unquoted) : line, names: names)
+        let candidates = Candidates(shell == .bash ? line.map(unquoted) : line, names: names)
         guard case .words(let words) = candidates else { return "\(candidates.kind)\n" }
         let lines: [String] =
             switch shell {
-            case .bash: BashWord.candidates(words.map(\.text), for: line.last ?? "")
+            case .bash: bashWords(words.map(\.text), for: line.last ?? "")
             case .zsh, .fish: words.map { $0.meaning.isEmpty ? $0.text : "\($0.text)\t\($0.meaning)" }
             }
         return ([candidates.kind] + lines).map { $0 + "\n" }.joined()
@@ -129,4 +134,60 @@ enum Completion {
         complete -c portctl -f -a '(__portctl_candidates)'
 
         """#
+}
+
+// Words as bash's completion passes and expects them: as typed, with their quotes. zsh and fish quote by themselves.
+// Any process of the user chooses the names of ports, so the inserted text must be one word, in which bash expands
+// nothing. Bash works on bytes: a character keeps its meaning whatever follows it, such as a combining mark. So words
+// are read and written scalar by scalar, never by what a reader sees as one character.
+
+extension Completion {
+    /// A word of bash without its quotes. Nothing is expanded; a quote need not be closed.
+    static func unquoted(_ word: String) -> String {
+        var text = String.UnicodeScalarView()
+        var quote: Unicode.Scalar?
+        var rest = word.unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            switch (scalar, quote) {
+            case ("\\", nil): rest.popFirst().map { text.append($0) }
+            case ("\\", "\""):
+                if let next = rest.first, !#""\$`"#.unicodeScalars.contains(next) { text.append("\\") }
+                rest.popFirst().map { text.append($0) }
+            case ("'", nil), ("\"", nil): quote = scalar
+            case (quote, _): quote = nil
+            default: text.append(scalar)
+            }
+        }
+        return String(text)
+    }
+
+    /// The words that begin with what has been written, quoted in the way in which the user has begun.
+    static func bashWords(_ words: [String], for written: String) -> [String] {
+        let beginning = unquoted(written)
+        return words.filter { $0.utf8.starts(with: beginning.utf8) }.map {
+            quoted($0, in: written.unicodeScalars.first)
+        }
+    }
+
+    /// The text to write for a word, after the opening quote when the user has typed one. Bash adds the closing quote.
+    private static func quoted(_ word: String, in quote: Unicode.Scalar?) -> String {
+        word.unicodeScalars.map { scalar in
+            switch (quote, scalar) {
+            case ("'", "'"): #"'\''"#
+            case ("'", _): "\(scalar)"
+            // An exclamation mark refers to the history, unless it is in single quotes.
+            case ("\"", "!"): #""'!'""#
+            case ("\"", _): #""\$`"#.unicodeScalars.contains(scalar) ? "\\\(scalar)" : "\(scalar)"
+            default: isPlain(scalar) ? "\(scalar)" : "\\\(scalar)"
+            }
+        }.joined()
+    }
+
+    /// Whether a scalar has no special meaning for bash. None beyond ASCII has one.
+    private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case "a"..."z", "A"..."Z", "0"..."9": true
+        default: !scalar.isASCII || "_@%+=:,./-".unicodeScalars.contains(scalar)
+        }
+    }
 }

@@ -35,7 +35,7 @@ extension Invocation {
         if has("--version") {
             try Console.write(Help.version + "\n")
         } else if has("--man") {
-            try Console.write(ManPage.text)
+            try Console.write(Help.manPage)
         } else if let command = arguments["COMMAND"].flatMap({ Command(rawValue: $0) }) {
             try Console.write(Help.text(of: command.description, width: width))
         } else {
@@ -91,7 +91,7 @@ extension Invocation {
             let held = try? server.list() + server.listDeclared()
         else { return nil }
         let names = held.filter { !$0.isTraceService && $0.name != name }.map(\.name)
-        return Suggestion.nearest(to: name, among: names).map { " Did you mean \($0)?" }
+        return name.nearest(of: names).map { " Did you mean \($0)?" }
     }
 
     func remotePort() throws -> RemoteMessagePort {
