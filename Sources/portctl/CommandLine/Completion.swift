@@ -34,7 +34,7 @@ enum Completion {
             case .bash: bashWords(words.map(\.text), for: line.last ?? "")
             case .zsh, .fish: words.map { $0.meaning.isEmpty ? $0.text : "\($0.text)\t\($0.meaning)" }
             }
-        return ([candidates.kind] + lines).map { $0 + "\n" }.joined()
+        return ([candidates.kind] + lines).joinedLines()
     }
 
     private static let bash = #"""

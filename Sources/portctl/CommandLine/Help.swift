@@ -41,7 +41,7 @@ enum Help {
         for (status, meaning) in statuses { lines += hanging("\(status.rawValue)", meaning, column: 2, width: width) }
         lines += [""] + wrapped(statusNote, width: width)
         lines += ["", "portctl help COMMAND describes one."]
-        return lines.map { $0 + "\n" }.joined()
+        return lines.joinedLines()
     }
 
     /// The help of one command.
@@ -50,7 +50,7 @@ enum Help {
         lines += [""] + wrapped(sentence(description.summary), width: width)
         lines += ["", "Options:"] + options(description.allOptions, width: width)
         for note in description.notes { lines += [""] + wrapped(note, width: width) }
-        return lines.map { $0 + "\n" }.joined()
+        return lines.joinedLines()
     }
 
     static func sentence(_ summary: String) -> String {
@@ -113,7 +113,7 @@ extension Help {
         lines += [".PP", escaped(statusNote)]
         lines += [".SH ENVIRONMENT"]
         for (name, meaning) in environment { lines += [".TP", ".B \(name)", escaped(meaning)] }
-        return lines.map { $0 + "\n" }.joined()
+        return lines.joinedLines()
     }
 
     private static let environment = [

@@ -23,7 +23,7 @@ extension Invocation {
         }
         let table = Table(columns: [.init(title: ""), .init(title: "")], rows: row.facts.map { [$0.0, $0.1] })
         if has("--json") { return try Console.write(row.json.line) }
-        try Console.write(table.lines().dropFirst().map { $0 + "\n" }.joined())
+        try Console.write(table.lines().dropFirst().joinedLines())
     }
 
     /// All names: those of live ports, and those whose owners are started on demand.
@@ -44,7 +44,7 @@ extension Invocation {
     private func names(_ server: PortNameServer) throws -> [UInt8] {
         let names = try (server.list() + server.listDeclared()).filter(isShown).map(\.name).sorted()
         if has("--json") { return JSONValue.array(names.map { .text($0) }).line }
-        return Array(names.map { $0.shown + "\n" }.joined().utf8)
+        return Array(names.map(\.shown).joinedLines().utf8)
     }
 
     private static func table(_ rows: [NameListing]) -> Table {

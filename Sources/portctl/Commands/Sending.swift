@@ -25,9 +25,9 @@ extension Invocation {
 
     /// The text to write for a reply.
     static func shown(_ bytes: [UInt8], asHex: Bool = false, asItIs: Bool = false, onTerminal: Bool) -> [UInt8] {
-        if asHex { return Array(Bytes.hex(bytes).utf8) }
+        if asHex { return Array(bytes.hexDump.utf8) }
         if asItIs || !onTerminal { return bytes }
-        guard let text = Bytes.text(bytes) else { return Array(Bytes.hex(bytes).utf8) }
+        guard let text = bytes.readableText else { return Array(bytes.hexDump.utf8) }
         return bytes + (text.isEmpty || bytes.last == UInt8(ascii: "\n") ? [] : [UInt8(ascii: "\n")])
     }
 

@@ -23,7 +23,12 @@ extension Invocation {
         while true {
             guard let message = try Self.next(of: port) else { continue }
             reading.resume()
-            if !has("--quiet") { Self.printLine(Self.line(for: message)) }
+            if !has("--quiet") {
+                Self.printLine(
+                    Self.line(
+                        message.id, expectsReply: message.expectsReply, from: message.sender.processID,
+                        byteCount: message.bytes.count))
+            }
             if message.id == 0 {
                 server.unregister(name)
                 tracing?.stop()
@@ -79,9 +84,9 @@ extension Invocation {
         if message.expectsReply { try? message.reply(MachMessage(id: message.id, bytes: bytes)) }
     }
 
-    static func line(for message: MachMessage) -> String {
-        let kind = message.expectsReply ? "request" : "message"
-        return "\(kind) \(message.id) from process \(message.sender.processID): \(Human.bytes(message.bytes.count))"
+    /// What came, in a line.
+    static func line(_ id: Int32, expectsReply: Bool, from process: Int32, byteCount: Int) -> String {
+        "\(expectsReply ? "request" : "message") \(id) from process \(process): \(Human.bytes(byteCount))"
     }
 
     /// Answers a message with the output of the program; without a program, with the same bytes.

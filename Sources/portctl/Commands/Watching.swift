@@ -18,7 +18,7 @@ extension Invocation {
             if has("--json") {
                 try Console.write(Self.json(message, leftOut).line)
             } else {
-                try Console.write(Self.lines(message, leftOut).map { $0 + "\n" }.joined())
+                try Console.write(Self.lines(message, leftOut).joinedLines())
             }
             left -= 1
         }
@@ -26,8 +26,8 @@ extension Invocation {
 
     /// The lines to write for a message.
     static func lines(_ message: WatchedMessage, _ leftOut: UInt64) -> [String] {
-        let kind = message.expectsReply ? "request" : "message"
-        var line = "\(kind) \(message.id) from process \(message.sender): \(Human.bytes(message.byteCount))"
+        var line = Self.line(
+            message.id, expectsReply: message.expectsReply, from: message.sender, byteCount: message.byteCount)
         if message.componentCount > 1 { line += ", \(message.componentCount) components" }
         if !message.bytes.isEmpty { line += "  \(shownBytes(message))" }
         return (leftOut > 0 ? ["\(leftOut) left out"] : []) + [line]
@@ -37,10 +37,8 @@ extension Invocation {
     private static func shownBytes(_ message: WatchedMessage) -> String {
         let isWhole = message.bytes.count >= message.byteCount
         // The last character may be incomplete.
-        let whole = isWhole ? message.bytes : Array(message.bytes[..<lastWholeCharacter(of: message.bytes)])
-        let text =
-            Bytes.text(whole).map { "\"\($0.shown)\"" }
-            ?? message.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
+        let whole = isWhole ? message.bytes[...] : message.bytes[..<lastWholeCharacter(of: message.bytes)]
+        let text = whole.readableText.map { "\"\($0.shown)\"" } ?? message.bytes.hexDigits(separator: " ")
         return isWhole ? text : text + " ..."
     }
 
@@ -54,10 +52,7 @@ extension Invocation {
             ("id", .number(message.id)), ("expectsReply", .flag(message.expectsReply)),
             ("sender", .number(message.sender)), ("bytes", .number(message.byteCount)),
             ("components", .number(message.componentCount)), ("leftOut", .number(leftOut)),
-            (
-                "beginning",
-                .text(message.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())
-            ),
+            ("beginning", .text(message.bytes.hexDigits())),
         ])
     }
 }

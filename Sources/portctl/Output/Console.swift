@@ -89,7 +89,7 @@ struct Screen {
     static func text(
         _ lines: [(text: String, style: Style)], height: Int?, usesColour: Bool, isTerminal: Bool
     ) -> String {
-        guard isTerminal else { return lines.map { $0.text + "\n" }.joined() + "\n" }
+        guard isTerminal else { return lines.map(\.text).joinedLines() + "\n" }
         var shown = lines
         if let height, lines.count > height, height > 1 {
             shown = Array(lines.prefix(height - 1))

@@ -43,13 +43,18 @@ extension Character {
     }
 }
 
-/// Bytes as people read them.
-enum Bytes {
+extension Sequence<String> {
+    /// The lines, each with its end.
+    func joinedLines() -> String { map { $0 + "\n" }.joined() }
+}
+
+// Bytes as people read them.
+extension Collection<UInt8> {
     /// The text; nil when the bytes are no text, or contain what a terminal obeys or a reader does not see: control
     /// characters other than tabs and line ends, and format characters, such as a change of direction, except those
     /// that join letters.
-    static func text(_ bytes: [UInt8]) -> String? {
-        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+    var readableText: String? {
+        guard let text = String(validating: self, as: UTF8.self) else { return nil }
         let isText = text.unicodeScalars.allSatisfy { scalar in
             switch scalar {
             case "\n", "\t", "\u{200C}", "\u{200D}": return true
@@ -63,17 +68,21 @@ enum Bytes {
         return isText ? text : nil
     }
 
+    /// Two hexadecimal digits for each byte.
+    func hexDigits(separator: String = "") -> String {
+        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: separator)
+    }
+}
+
+extension [UInt8] {
     /// Sixteen bytes a line: the offset, the bytes in hexadecimal, and those that are ASCII.
-    static func hex(_ bytes: [UInt8]) -> String {
-        func digits(_ value: Int, _ count: Int) -> String {
-            let text = String(value, radix: 16)
-            return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
-        }
-        return stride(from: 0, to: bytes.count, by: 16).map { start in
-            let line = bytes[start..<min(start + 16, bytes.count)]
-            let cells = line.map { digits(Int($0), 2) }.joined(separator: " ").padded(to: 47)
+    var hexDump: String {
+        stride(from: 0, to: count, by: 16).map { start in
+            let line = self[start..<Swift.min(start + 16, count)]
+            let offset = String(start, radix: 16)
             let text = line.map { (32...126).contains($0) ? String(UnicodeScalar($0)) : "." }.joined()
-            return "\(digits(start, 8))  \(cells)  \(text)\n"
-        }.joined()
+            return String(repeating: "0", count: Swift.max(0, 8 - offset.utf8.count)) + offset
+                + "  \(line.hexDigits(separator: " ").padded(to: 47))  \(text)"
+        }.joinedLines()
     }
 }
