@@ -80,10 +80,8 @@ private struct CompletionContext {
 
     /// The option that a word names, if it takes a value, and the value when the word contains it.
     private func find(_ word: String) -> (Option, value: String?)? {
-        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        let known = (command?.allOptions ?? []) + CommandDescription.table.flatMap(\.allOptions)
-        let option = known.first { $0.name == parts[0] || $0.letter.map { "-\($0)" } == parts[0] }
-        guard let option, option.value != nil else { return nil }
+        let parts = Option.parts(of: word)
+        guard let option = Option.named(parts[0], of: command), option.value != nil else { return nil }
         return (option, parts.count == 2 ? parts[1] : nil)
     }
 

@@ -28,17 +28,15 @@ extension Invocation {
     func has(_ option: String) -> Bool { options[option] != nil }
 
     /// The option's value, or its default.
-    private func value(_ option: String) -> String? {
+    func text(_ option: String) -> String? {
         options[option] ?? command.description.allOptions.first { $0.name == option }?.value?.standard
     }
 
-    func text(_ option: String) -> String? { value(option) }
+    func count(_ option: String) -> Int? { text(option).flatMap { Int($0) } }
 
-    func count(_ option: String) -> Int? { value(option).flatMap { Int($0) } }
+    func size(_ option: String) -> Int { text(option).flatMap { Human.size($0) } ?? 0 }
 
-    func size(_ option: String) -> Int { value(option).flatMap { Human.size($0) } ?? 0 }
-
-    func duration(_ option: String) -> Duration { value(option).flatMap { Human.duration($0) } ?? .zero }
+    func duration(_ option: String) -> Duration { text(option).flatMap { Human.duration($0) } ?? .zero }
 
     /// The port's name.
     var name: String { arguments["NAME"] ?? "" }
@@ -60,15 +58,6 @@ extension Invocation {
 
 /// Separates options from other words. Options may come before and after the command.
 private struct Parser {
-    private static let options: [Option] = {
-        var known: [Option] = []
-        for option in CommandDescription.table.flatMap(\.allOptions)
-        where !known.contains(where: { $0.name == option.name }) {
-            known.append(option)
-        }
-        return known
-    }()
-
     private var words: [String] = []
     /// Each option, and how it was typed: `--name` or `-n`.
     private var options: [(option: Option, typed: String, value: String)] = []
@@ -95,12 +84,11 @@ private struct Parser {
     /// Parses `--name`, `--name value`, `--name=value`, `-n value`, `-n=value`, `-nvalue`, and several letters
     /// together.
     private mutating func readOption(_ word: String, _ line: inout ArraySlice<String>) throws(UsageError) {
-        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let parts = Option.parts(of: word)
         if !word.hasPrefix("--"), word.count > 2, parts[0].count > 2,
-            let option = option(named: String(word.prefix(2)))
+            let option = Option.named(String(word.prefix(2)), of: command?.description)
         {
-            let rest = String(word.dropFirst(2))
-            let letter = String(word.prefix(2))
+            let (letter, rest) = (String(word.prefix(2)), String(word.dropFirst(2)))
             if option.value != nil { return options.append((option, letter, rest)) }
             options.append((option, letter, ""))
             return try readOption("-" + rest, &line)
@@ -122,20 +110,12 @@ private struct Parser {
         return !("0"..."9").contains(second)
     }
 
-    /// The option that a word means: an option of the command, if that is known, or of any command.
-    private func option(named word: String) -> Option? {
-        func isMeant(_ option: Option) -> Bool {
-            word == option.name || option.letter.map { word == "-\($0)" } ?? false
-        }
-        return command?.description.allOptions.first(where: isMeant) ?? Self.options.first(where: isMeant)
-    }
-
     private func find(_ word: String) throws(UsageError) -> Option {
-        if let option = option(named: word) { return option }
-        let own = command?.description.allOptions ?? []
+        if let option = Option.named(word, of: command?.description) { return option }
         if !word.hasPrefix("--") { throw Self.unknown(letter: word, command) }
         throw Self.unknown(
-            "There is no option \(word).", word, among: (own.isEmpty ? Self.options : own).map(\.name), command)
+            "There is no option \(word).", word, among: (command?.description.allOptions ?? Option.all).map(\.name),
+            command)
     }
 
     /// A word with one dash may be intended as data.
@@ -153,6 +133,10 @@ private struct Parser {
         return UsageError(sentence: sentence + (nearest.map { " Did you mean \($0)?" } ?? ""), command: command)
     }
 
+    private static func unknown(command word: String) -> UsageError {
+        unknown("There is no command \(word).", word, among: Command.allCases.map(\.rawValue))
+    }
+
     func invocation() throws(UsageError) -> Invocation {
         if options.contains(where: { $0.option.name == "--version" }) {
             return Invocation(command: .help, options: ["--version": ""])
@@ -164,7 +148,7 @@ private struct Parser {
         }
         guard let command else {
             if first == "version" { throw UsageError(sentence: "There is no command version. Did you mean --version?") }
-            throw Self.unknown("There is no command \(first).", first, among: Command.allCases.map(\.rawValue))
+            throw Self.unknown(command: first)
         }
         if asksForHelp { return Invocation(command: .help, arguments: ["COMMAND": command.rawValue]) }
         var invocation = Invocation(command: command)
@@ -205,7 +189,7 @@ private struct Parser {
             }
             if let objection = argument.kind.objection(to: word) { throw fail(objection) }
             if argument.kind == .command, Command(rawValue: word) == nil {
-                throw Self.unknown("There is no command \(word).", word, among: Command.allCases.map(\.rawValue))
+                throw Self.unknown(command: word)
             }
             invocation.arguments[argument.placeholder] = word
         }

@@ -92,5 +92,21 @@ extension Option {
         flag("--version", nil, "shows the version"),
     ]
 
+    /// The options of all commands, those of several commands several times.
+    static let all = CommandDescription.table.flatMap(\.allOptions)
+
+    /// The option that a word means, its name or a dash and its letter: an option of the command, if that is known, or
+    /// of any command.
+    static func named(_ word: String, of command: CommandDescription?) -> Option? {
+        ((command?.allOptions ?? []) + all).first { option in
+            word == option.name || option.letter.map { word == "-\($0)" } ?? false
+        }
+    }
+
+    /// The parts of a word before and after its first equals sign; the whole word when it has none.
+    static func parts(of word: String) -> [String] {
+        word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    }
+
     static let json = flag("--json", "j", "writes JSON")
 }

@@ -43,21 +43,6 @@ struct NameListing {
     var age: Duration
     var state: State
 
-    init(_ registration: PortNameServer.Registration, _ state: State) {
-        self.init(
-            name: registration.name, owner: registration.owner, command: Self.command(of: registration.owner),
-            since: "\(registration.sinceTime)", age: registration.age, state: state)
-    }
-
-    init(name: String, owner: Int32, command: String?, since: String, age: Duration, state: State) {
-        self.name = name
-        self.owner = owner
-        self.command = command
-        self.since = since
-        self.age = age
-        self.state = state
-    }
-
     static let columns: [Table.Column] = [
         .init(title: "NAME", narrowest: 12, comfortable: 32), .init(title: "OWNER", isRight: true, expendability: 1),
         .init(title: "COMMAND", narrowest: 8, expendability: 5),
@@ -151,6 +136,12 @@ struct NameListing {
 }
 
 extension NameListing {
+    init(_ registration: PortNameServer.Registration, _ state: State) {
+        self.init(
+            name: registration.name, owner: registration.owner, command: Self.command(of: registration.owner),
+            since: "\(registration.sinceTime)", age: registration.age, state: state)
+    }
+
     /// How many bytes of a command line are read at most: a process may have any number.
     private static let commandLimit = 16_384
 
