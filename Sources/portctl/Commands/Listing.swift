@@ -62,7 +62,7 @@ extension Invocation {
                 try show(server, on: screen)
             } catch let error as PortError {
                 // What is shown stays until there are descriptors or memory again.
-                guard error.code == .descriptorLimit || error.systemError?.isShortage == true else { throw error }
+                guard error.isShortage else { throw error }
             }
             left -= 1
             if left == 0 { return }

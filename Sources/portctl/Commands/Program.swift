@@ -6,6 +6,9 @@ import NamedPortServer
 
 /// A command and its arguments. It is searched for in `PATH` as a shell does it.
 struct Program {
+    /// How long to wait before what the system lacked the resources for is tried again.
+    static let timeUntilRetry = Duration.milliseconds(100)
+
     private let words: [String]
 
     init(_ words: [String]) {
@@ -54,29 +57,8 @@ struct Program {
         return list.split(separator: ":", omittingEmptySubsequences: false).map { ($0.isEmpty ? "." : $0) + "/" + name }
     }
 
-    /// How a process ended.
-    enum End: Equatable, CustomStringConvertible {
-        case exited(Int32)
-        case signalled(Int32)
-
-        /// The status as a shell reports it: 128 and the signal's number for a process that was killed.
-        var status: Int32 {
-            switch self {
-            case .exited(let status): status
-            case .signalled(let number): 128 + number
-            }
-        }
-
-        var description: String {
-            switch self {
-            case .exited(let status): "ended with status \(status)"
-            case .signalled(let number): "was ended by signal \(number)"
-            }
-        }
-    }
-
     /// Waits for the end of a process.
-    static func wait(for process: pid_t) -> End {
+    static func wait(for process: pid_t) -> ChildEnd {
         var status: CInt = 0
         while waitpid(process, &status, 0) == -1, errno == EINTR {}
         return status & 0x7F == 0 ? .exited(status >> 8 & 0xFF) : .signalled(status & 0x7F)
@@ -87,32 +69,40 @@ struct Program {
     /// - Returns: how it ended, and whether a signal came.
     static func wait(
         for process: pid_t, endingAt interrupt: Interrupt
-    ) throws(SystemError) -> (end: End, wasInterrupted: Bool) {
-        guard let watch = try Watch(of: process, and: interrupt) else { return (wait(for: process), false) }
+    ) throws(SystemError) -> (end: ChildEnd, wasInterrupted: Bool) {
         var wasInterrupted = false
-        while !watch.waitForEnd() {
-            _ = try interrupt.readSignal()
-            try watch.end.signal(wasInterrupted ? SIGKILL : SIGTERM)
+        let end = try wait(for: process, interrupt) { (child, _, _) throws(SystemError) in
+            try child.signal(wasInterrupted ? SIGKILL : SIGTERM)
             wasInterrupted = true
         }
-        return (wait(for: process), wasInterrupted)
+        return (end, wasInterrupted)
     }
 
     /// Waits for the end of a process. Signals of the terminal reach it anyway; signals of other processes are
     /// forwarded.
-    static func wait(for process: pid_t, forwarding interrupt: Interrupt) throws(SystemError) -> End {
+    static func wait(for process: pid_t, forwarding interrupt: Interrupt) throws(SystemError) -> ChildEnd {
+        try wait(for: process, interrupt) { (child, number, isOfTerminal) throws(SystemError) in
+            if !isOfTerminal { try child.signal(number) }
+        }
+    }
+
+    /// Waits for the end of a process, and calls `forward` for each signal meanwhile.
+    private static func wait(
+        for process: pid_t, _ interrupt: Interrupt,
+        _ forward: (LaunchedProcess, _ number: CInt, _ isOfTerminal: Bool) throws(SystemError) -> Void
+    ) throws(SystemError) -> ChildEnd {
         guard let watch = try Watch(of: process, and: interrupt) else { return wait(for: process) }
-        while !watch.waitForEnd() {
+        while !watch.epoll.wait(until: .distantFuture).contains(where: { $0.key == Interrupt.otherKey }) {
             let (number, isOfTerminal) = try interrupt.readSignal()
-            if !isOfTerminal { try watch.end.signal(number) }
+            try forward(watch.child, number, isOfTerminal)
         }
         return wait(for: process)
     }
 
     /// Waits for the end of a process that was started, and for signals.
     private struct Watch: ~Copyable {
-        let end: LaunchedProcess
-        private let epoll: EpollSet
+        let child: LaunchedProcess
+        let epoll: EpollSet
 
         /// The process is running, so while the system lacks the resources to watch it, this tries again.
         ///
@@ -120,41 +110,33 @@ struct Program {
         init?(of process: pid_t, and interrupt: Interrupt) throws(SystemError) {
             while true {
                 do throws(SystemError) {
-                    guard let end = try LaunchedProcess.watching(child: process) else { return nil }
-                    let epoll = try EpollSet()
-                    try epoll.add(end.rawValue, .readable, key: 0)
-                    try epoll.add(interrupt.descriptor, .readable, key: 1)
-                    self.end = end
+                    guard let child = try LaunchedProcess.watching(child: process) else { return nil }
+                    let epoll = try interrupt.epollSet(with: child.rawValue)
+                    self.child = child
                     self.epoll = epoll
                     return
                 } catch {
-                    guard error.isShortage || error.code == EAGAIN else {
+                    guard error.isTemporary else {
                         sysKillAndReap(process)
                         throw error
                     }
-                    sysPause(.milliseconds(100))
+                    sysPause(Program.timeUntilRetry)
                 }
             }
         }
-
-        /// Waits until the process has ended, or a signal has come.
-        ///
-        /// - Returns: whether it has ended.
-        func waitForEnd() -> Bool { epoll.wait(until: .distantFuture).contains { $0.key == 0 } }
     }
 
     /// Runs it with bytes on its standard input.
     ///
     /// - Returns: what it wrote to its standard output, and how it ended.
-    func run(input: [UInt8], environment: [String: String?]) throws(SystemError) -> (output: [UInt8], end: End) {
-        var ends: [CInt] = [-1, -1]
+    func run(input: [UInt8], environment: [String: String?]) throws(SystemError) -> (output: [UInt8], end: ChildEnd) {
         // A child inherits the descriptors meant for it, and no others.
-        if pipe(&ends) != 0 { throw SystemError(errno) }
-        let theirInput = FileDescriptor(owning: ends[0])
-        var ourOutput: SharedDescriptor? = SharedDescriptor(owning: ends[1])
-        if pipe(&ends) != 0 { throw SystemError(errno) }
-        let ourInput = FileDescriptor(owning: ends[0])
-        let theirOutput = FileDescriptor(owning: ends[1])
+        let forward = try makePipe()
+        let theirInput = FileDescriptor(owning: forward.reading)
+        var ourOutput: SharedDescriptor? = SharedDescriptor(owning: forward.writing)
+        let back = try makePipe()
+        let ourInput = FileDescriptor(owning: back.reading)
+        let theirOutput = FileDescriptor(owning: back.writing)
         let process = try start(environment: environment, descriptors: [theirInput.raw, theirOutput.raw, nil])
         _ = consume theirInput
         _ = consume theirOutput
@@ -189,4 +171,34 @@ struct Program {
             }
         }
     }
+}
+
+extension ChildEnd {
+    /// The status as a shell reports it: 128 and the signal's number for a process that was killed.
+    var shellStatus: Int32 {
+        switch self {
+        case .exited(let status): status
+        case .signalled(let number): 128 + number
+        case .unknown: 0
+        }
+    }
+
+    /// What the process did, as the end of a sentence.
+    var sentence: String {
+        switch self {
+        case .exited(let status): "ended with status \(status)"
+        case .signalled(let number): "was ended by signal \(number)"
+        case .unknown: "ended"
+        }
+    }
+}
+
+extension SystemError {
+    /// Whether the same call may succeed later, when other processes use less.
+    var isTemporary: Bool { isShortage || code == EAGAIN }
+}
+
+extension PortError {
+    /// Whether the same call may succeed later, when there are descriptors or memory again.
+    var isShortage: Bool { code == .descriptorLimit || systemError?.isShortage == true }
 }

@@ -45,8 +45,8 @@ extension Invocation {
         do throws(PortError) {
             return try port.receive(within: .seconds(3600))
         } catch {
-            guard error.code == .descriptorLimit || error.systemError?.isShortage == true else { throw error }
-            sysPause(.milliseconds(100))
+            guard error.isShortage else { throw error }
+            sysPause(Program.timeUntilRetry)
             return nil
         }
     }
@@ -96,7 +96,7 @@ extension Invocation {
         do {
             let (output, end) = try Program(program).run(input: message.bytes, environment: environment(variables))
             if end == .exited(0) { return Self.reply(output, to: message) }
-            try? message.replyError(end.status, "The command \(end).")
+            try? message.replyError(end.shellStatus, "The command \(end.sentence).")
         } catch {
             Console.note("\(program[0]): \(error)")
             try? message.replyError(-1, "The command could not be run: \(error)")
@@ -122,12 +122,10 @@ extension Invocation {
         let interrupt = try Interrupt()
         let declared = try DeclaredName(name, in: nameServer())
         defer { declared.end() }
-        let epoll = try EpollSet()
-        try epoll.add(declared.rawValue, .readable, key: 0)
-        try epoll.add(interrupt.descriptor, .readable, key: 1)
+        let epoll = try interrupt.epollSet(with: declared.rawValue)
         var starts = StartLimit()
         Console.note("Process \(sysProcessID()) listens for \(name.shown).")
-        while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 1 }) {
+        while !epoll.wait(until: .distantFuture).contains(where: { $0.key == Interrupt.signalKey }) {
             guard starts.mayStart(at: .now) else {
                 Console.note(
                     "The command was started \(StartLimit.count) times in \(StartLimit.span), and its clients still "
@@ -137,8 +135,8 @@ extension Invocation {
             guard let process = try start(with: declared.rawValue, until: epoll) else { break }
             let (end, wasInterrupted) = try Program.wait(for: process, endingAt: interrupt)
             if wasInterrupted { return ExitStatus.done.rawValue }
-            if has("--once") { return end.status }
-            if end != .exited(0) { Console.note("The command \(end).") }
+            if has("--once") { return end.shellStatus }
+            if end != .exited(0) { Console.note("The command \(end.sentence).") }
         }
         return ExitStatus.done.rawValue
     }
@@ -154,11 +152,11 @@ extension Invocation {
                     environment: environment(["LISTEN_FDS": "1", "LISTEN_FDNAMES": nil, "LISTEN_PID": nil]),
                     descriptors: [nil, nil, nil, socket], prefix: "LISTEN_PID=$$; export LISTEN_PID; ")
             } catch {
-                guard error.isShortage || error.code == EAGAIN else { throw error }
+                guard error.isTemporary else { throw error }
                 if !hasReported { Console.note("The command cannot be started now: \(error) It is tried again.") }
                 hasReported = true
-                sysPause(.milliseconds(100))
-                if epoll.wait(until: .distantPast).contains(where: { $0.key == 1 }) { return nil }
+                sysPause(Program.timeUntilRetry)
+                if epoll.wait(until: .distantPast).contains(where: { $0.key == Interrupt.signalKey }) { return nil }
             }
         }
     }

@@ -58,7 +58,7 @@ extension Invocation {
             environment: environment(["PORTCTL_TRACE_PATH": path]),
             prefix: "\(TraceService.variable)=$$:$PORTCTL_TRACE_PATH; export \(TraceService.variable); "
                 + "unset PORTCTL_TRACE_PATH; ")
-        let status = try Program.wait(for: process, forwarding: interrupt).status
+        let status = try Program.wait(for: process, forwarding: interrupt).shellStatus
         guard let file = try? sysOpen(path, .reading) else {
             Console.note("The command has left no trace; have its program call TraceService.start().")
             return status == 0 ? ExitStatus.failure.rawValue : status

@@ -19,11 +19,10 @@ struct Interrupt {
 
     /// From now on these signals do not end the program. To be called once.
     init() throws(SystemError) {
-        var ends: [CInt] = [-1, -1]
-        if pipe(&ends) != 0 { throw SystemError(errno) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)  // a handler must not wait
-        (descriptor, interruptPipe) = (ends[0], ends[1])
+        let (reading, writing) = try makePipe()
+        for end in [reading, writing] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        _ = fcntl(writing, F_SETFL, O_NONBLOCK)  // a handler must not wait
+        (descriptor, interruptPipe) = (reading, writing)
         for number in Self.signals {
             sysHandleSignal(number) { number, information, _ in
                 // Only a signal that a process has sent has a code that is not positive.
@@ -43,6 +42,17 @@ struct Interrupt {
     /// - Returns: false when the moment came first.
     func wait(until moment: MonotonicInstant) throws(SystemError) -> Bool {
         try !sysPoll(descriptor, .readable, until: moment).isEmpty
+    }
+
+    /// The keys by which a set reports signals, and another descriptor.
+    static let (signalKey, otherKey): (UInt64, UInt64) = (1, 0)
+
+    /// Makes a set that reports signals, and when another descriptor is readable.
+    func epollSet(with other: CInt) throws(SystemError) -> EpollSet {
+        let epoll = try EpollSet()
+        try epoll.add(other, .readable, key: Self.otherKey)
+        try epoll.add(descriptor, .readable, key: Self.signalKey)
+        return epoll
     }
 
     /// Reads a signal that has come.
@@ -70,4 +80,11 @@ struct Interrupt {
             }
         }
     }
+}
+
+/// Makes a pipe, which children inherit.
+func makePipe() throws(SystemError) -> (reading: CInt, writing: CInt) {
+    var ends: [CInt] = [-1, -1]
+    if pipe(&ends) != 0 { throw SystemError(errno) }
+    return (ends[0], ends[1])
 }
