@@ -10,7 +10,7 @@ extension Invocation {
         if let launcher = try SendRight.bootstrap(), sysEnvironment(Self.workerVariable) != nil {
             return try serveBench(launcher)
         }
-        let showsProgress = Console.isTerminal && !has("--json")
+        let showsProgress = Console.isTerminal() && !has("--json")
         let checks = Checks(
             span: has("--quick") ? .milliseconds(100) : .milliseconds(1200), showsProgress: showsProgress,
             server: try nameServer())

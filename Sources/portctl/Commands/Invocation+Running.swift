@@ -31,7 +31,7 @@ extension Invocation {
     }
 
     private func help() throws {
-        let width = min(Console.width ?? 100, 120)
+        let width = min(Console.width() ?? 100, 120)
         if has("--version") {
             try Console.write(Help.version + "\n")
         } else if has("--man") {
@@ -101,8 +101,8 @@ extension Invocation {
     /// Writes a table, or JSON when that was asked for.
     func write(_ table: Table, json: JSONValue, style: (Int) -> Style = { $0 == 0 ? .title : .plain }) throws {
         if has("--json") { return try Console.write(json.line) }
-        let usesColour = Console.usesColour
-        let lines = table.lines(width: Console.width).enumerated().map { index, line in
+        let usesColour = Console.usesColour()
+        let lines = table.lines(width: Console.width()).enumerated().map { index, line in
             (usesColour ? style(index).applied(to: line) : line) + "\n"
         }
         try Console.write(lines.joined())

@@ -265,7 +265,7 @@ extension Invocation {
         try write(table, json: .array(findings.map(\.json))) { $0 == 0 ? .title : findings[$0 - 1].style }
         if !has("--json") {
             let advice = findings.compactMap(\.advice)
-            let width = Console.width ?? 100
+            let width = Console.width() ?? 100
             try Console.write(
                 advice.map { "\n" + Help.wrapped($0.shown, width: width).joined(separator: "\n") + "\n" }.joined())
         }

@@ -30,24 +30,24 @@ enum Console {
         exit(status.rawValue)
     }
 
-    /// Whether standard output is a terminal.
-    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+    /// Whether a descriptor leads to a terminal: standard output unless said otherwise.
+    static func isTerminal(_ descriptor: CInt = STDOUT_FILENO) -> Bool { isatty(descriptor) == 1 }
 
     /// How many cells a line of the terminal has; nil when standard output is no terminal.
-    static var width: Int? {
-        guard isTerminal else { return nil }
+    static func width() -> Int? {
+        guard isTerminal() else { return nil }
         if let columns = sysEnvironment("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
         return sysTerminalSize(STDOUT_FILENO)?.columns ?? 80
     }
 
     /// How many lines the terminal has.
-    static var height: Int? {
-        isTerminal ? sysTerminalSize(STDOUT_FILENO)?.rows : nil
+    static func height() -> Int? {
+        isTerminal() ? sysTerminalSize(STDOUT_FILENO)?.rows : nil
     }
 
     /// Whether to write in colour: on a terminal, unless NO_COLOR says otherwise (<https://no-color.org>).
-    static var usesColour: Bool {
-        isTerminal && (sysEnvironment("NO_COLOR") ?? "").isEmpty && sysEnvironment("TERM") != "dumb"
+    static func usesColour() -> Bool {
+        isTerminal() && (sysEnvironment("NO_COLOR") ?? "").isEmpty && sysEnvironment("TERM") != "dumb"
     }
 }
 
@@ -69,7 +69,7 @@ struct Screen {
     /// The sequence that restores the terminal.
     static let farewell: StaticString = "\u{1B}[?25h\u{1B}[?1049l"
 
-    private let isTerminal = Console.isTerminal
+    private let isTerminal = Console.isTerminal()
 
     init() {
         // The alternate screen, without a cursor; the previous one comes back at the end.
@@ -82,7 +82,7 @@ struct Screen {
 
     func show(_ lines: [(text: String, style: Style)]) throws {
         try Console.write(
-            Self.text(lines, height: Console.height, usesColour: Console.usesColour, isTerminal: isTerminal))
+            Self.text(lines, height: Console.height(), usesColour: Console.usesColour(), isTerminal: isTerminal))
     }
 
     /// The text to write for the lines. On a terminal the last line counts those that do not fit.
@@ -113,7 +113,7 @@ struct Progress: ~Copyable {
     ///   - total: how many bytes there are.
     ///   - sent: returns how many of them have been sent; called on another thread.
     init(of total: Int, sent: @escaping @Sendable () -> Int) {
-        guard total >= Self.shortest, isatty(STDERR_FILENO) == 1 else {
+        guard total >= Self.shortest, Console.isTerminal(STDERR_FILENO) else {
             thread = nil
             return
         }

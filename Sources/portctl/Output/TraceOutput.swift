@@ -52,7 +52,7 @@ struct TraceOutput {
 
     /// Writes the trace. To be called once.
     func write(_ trace: [UInt8]) throws {
-        if path == "-" { return try Console.write(Invocation.shown(trace, onTerminal: Console.isTerminal)) }
+        if path == "-" { return try Console.write(Invocation.shown(trace, onTerminal: Console.isTerminal())) }
         let number = try number ?? Self.make(path)
         defer { close(number) }
         _ = ftruncate(number, 0)  // a device or a pipe has nothing to truncate
@@ -61,7 +61,7 @@ struct TraceOutput {
         } catch {
             throw PortError(error, subject: .path(path))
         }
-        if isatty(STDERR_FILENO) == 1 {
+        if Console.isTerminal(STDERR_FILENO) {
             Console.note(
                 "\(path) has the trace, \(Human.text(byteCount: trace.count)) bytes; open it at https://ui.perfetto.dev.")
         }

@@ -32,7 +32,7 @@ extension Invocation {
         try service.request(MachMessage(id: TraceService.MessageID.begin))
         // Until then, and from then on, a signal ends this process; in between it ends the recording.
         let interrupt = try Interrupt()
-        if isatty(STDERR_FILENO) == 1 {
+        if Console.isTerminal(STDERR_FILENO) {
             Console.note("Recording process \(process) for \(Human.text(duration("--duration"))); Ctrl-C ends.")
         }
         _ = try interrupt.wait(until: .after(duration("--duration")))

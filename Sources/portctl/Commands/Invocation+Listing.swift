@@ -10,7 +10,7 @@ extension Invocation {
         if has("--names") { return try Console.write(names(server)) }
         let rows = try rows(server)
         if rows.isEmpty, !has("--json") {
-            if Console.isTerminal { Console.note("No name is held.") }
+            if Console.isTerminal() { Console.note("No name is held.") }
             return
         }
         try write(Self.table(rows), json: .array(rows.map(\.json))) { $0 == 0 ? .title : rows[$0 - 1].style }
@@ -53,7 +53,7 @@ extension Invocation {
 
     /// Shows the list repeatedly, until a signal comes: on a terminal in place.
     private func watchList(_ server: PortNameServer) throws {
-        Interrupt.endsProgram(writing: Console.isTerminal ? Screen.farewell : "")
+        Interrupt.endsProgram(writing: Console.isTerminal() ? Screen.farewell : "")
         let screen = Screen()
         defer { screen.end() }
         var left = count("--count") ?? .max
@@ -79,7 +79,7 @@ extension Invocation {
         }
         let rows = try rows(server)
         if has("--json") { return try Console.write(JSONValue.array(rows.map(\.json)).line) }
-        let lines = Self.table(rows).lines(width: Console.width)
+        let lines = Self.table(rows).lines(width: Console.width())
         try screen.show(Array(zip(lines, [Style.title] + rows.map(\.style))))
     }
 }

@@ -9,7 +9,7 @@ extension Invocation {
         Interrupt.endsProgram()
         var watch = try nameServer().watch(
             name, byteLimit: size("--bytes"), until: .after(duration("--timeout")))
-        if !has("--json"), Console.isTerminal { Console.note("Watching \(name.shown); Ctrl-C ends.") }
+        if !has("--json"), Console.isTerminal() { Console.note("Watching \(name.shown); Ctrl-C ends.") }
         var left = count("--count") ?? .max
         while left > 0, let event = try watch.next(until: .distantFuture) {
             guard case .message(let message, let leftOut) = event else {

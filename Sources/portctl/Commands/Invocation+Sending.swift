@@ -18,7 +18,7 @@ extension Invocation {
             try port.request(message, sendLimit: duration("--send-timeout"), replyLimit: duration("--timeout"))
         }
         try Console.write(
-            Self.shown(reply.bytes, asHex: has("--hex"), asItIs: has("--raw"), onTerminal: Console.isTerminal))
+            Self.shown(reply.bytes, asHex: has("--hex"), asItIs: has("--raw"), onTerminal: Console.isTerminal()))
         let others = reply.components.count { if case .bytes = $0 { false } else { true } }
         if others > 0 { Console.note("The reply also has \(others) rights or descriptors, which are not shown.") }
     }
