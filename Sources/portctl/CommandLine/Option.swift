@@ -86,8 +86,8 @@ extension Option {
     /// The options that every command has.
     static let common: [Option] = [
         option(
-            "--directory", nil, "DIR", .directory, nil, "the directory of names, an absolute path; the user's unless said"
-        ),
+            "--directory", nil, "DIR", .directory, nil,
+            "the directory of names, an absolute path; the user's unless said"),
         flag("--help", "h", "shows the help of the command"),
         flag("--version", nil, "shows the version"),
     ]

@@ -63,7 +63,8 @@ struct TraceOutput {
         }
         if Console.isTerminal(STDERR_FILENO) {
             Console.note(
-                "\(path) has the trace, \(Human.text(byteCount: trace.count)) bytes; open it at https://ui.perfetto.dev.")
+                "\(path) has the trace, \(Human.text(byteCount: trace.count)) bytes; open it at https://ui.perfetto.dev."
+            )
         }
     }
 }
