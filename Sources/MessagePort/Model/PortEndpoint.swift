@@ -91,9 +91,9 @@ package struct DeathWatcher: Sendable {
     package let mode: RunLoopMode
     package let handler: @Sendable () -> Void
     /// Its identity.
-    let mark = Mark()
+    package let mark = Mark()
 
-    final class Mark: Sendable {}
+    package final class Mark: Sendable {}
 
     package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
         self.loop = loop

@@ -24,10 +24,10 @@ final class ReleasableReference<Object: Sendable>: Sendable {
 
 /// A weak reference. A class: to read the object of a stored struct would first copy the struct, and with it the weak
 /// reference.
-final class WeakReference<Object: AnyObject & Sendable>: Sendable {
-    weak let object: Object?
+package final class WeakReference<Object: AnyObject & Sendable>: Sendable {
+    package weak let object: Object?
 
-    init(object: Object?) {
+    package init(object: Object?) {
         self.object = object
     }
 }

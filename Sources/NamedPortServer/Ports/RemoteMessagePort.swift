@@ -17,7 +17,7 @@ public final class RemoteMessagePort: Sendable {
     struct State: Sendable {
         var isInvalid = false
         /// The watch of the end, and the right's notice, to be cancelled when there is no watch any more.
-        var watch: EndWatch?
+        var watch: DeathWatcher?
         var request: NoticeRequest?
         /// The object's key among the shared ones.
         var sharedKey: SharedKey?
@@ -150,25 +150,6 @@ extension RemoteMessagePort {
 
 // MARK: - Ending
 
-/// The handler for a remote port's end, with its loop. The thread that notifies removes it first, so it is called once.
-final class EndWatch: Sendable {
-    let loop: ThreadRunLoop  // immutable
-    let mode: RunLoopMode  // immutable
-    private let handler: @Sendable () -> Void  // immutable
-
-    init(_ loop: ThreadRunLoop, _ mode: RunLoopMode, _ handler: @escaping @Sendable () -> Void) {
-        self.loop = loop
-        self.mode = mode
-        self.handler = handler
-    }
-
-    /// Calls the handler on its loop: immediately, if that is the current thread's.
-    func notify() {
-        if loop.isCurrent { return handler() }
-        loop.perform(in: [mode], name: "port end", handler)
-    }
-}
-
 extension RemoteMessagePort {
     /// Sets the handler that is called once when the port is gone, or this object is invalidated.
     /// `CFMessagePortSetInvalidationCallBack`.
@@ -186,7 +167,7 @@ extension RemoteMessagePort {
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
     ) throws(PortError) {
         if isInherited { throw PortError(.forkedProcess) }
-        let watch = handler.map { EndWatch(loop, mode, $0) }
+        let watch = handler.map { DeathWatcher(loop: loop, mode: mode, handler: $0) }
         let (isInvalid, old) = state.withLock { state in
             let old = state.removeWatch()
             if !state.isInvalid { state.watch = watch }
@@ -194,12 +175,13 @@ extension RemoteMessagePort {
         }
         old.request?.cancel()
         guard let watch else { return }
-        if isInvalid { return watch.notify() }
+        if isInvalid { return Self.notify(watch) }
         do throws(PortError) {
             let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(watch) }
             let isWanted = state.withLock { state in
-                if state.watch === watch { state.request = request }
-                return state.watch === watch
+                let isWanted = state.watch?.mark === watch.mark
+                if isWanted { state.request = request }
+                return isWanted
             }
             if !isWanted { request.cancel() }  // it was replaced, or notified, meanwhile
         } catch {
@@ -240,17 +222,23 @@ extension RemoteMessagePort {
         }
         old.request?.cancel()
         requests.close(PortError(.peerDied))
-        old.watch?.notify()
+        if let watch = old.watch { Self.notify(watch) }
     }
 
     /// Called on the watch's loop when the port is gone.
-    private func portDidEnd(_ watch: EndWatch) {
-        if take(watch, isInvalid: true) { watch.notify() }
+    private func portDidEnd(_ watch: DeathWatcher) {
+        if take(watch, isInvalid: true) { Self.notify(watch) }
     }
 
-    private func take(_ watch: EndWatch, isInvalid: Bool = false) -> Bool {
+    /// Calls the handler on its loop: immediately, if that is the current thread's. The thread that calls this has
+    /// removed the handler first, so it is called once.
+    private static func notify(_ watch: DeathWatcher) {
+        if watch.loop.isCurrent { watch.handler() } else { watch.notify() }
+    }
+
+    private func take(_ watch: DeathWatcher, isInvalid: Bool = false) -> Bool {
         state.withLock { state in
-            guard state.watch === watch else { return false }
+            guard state.watch?.mark === watch.mark else { return false }
             _ = state.removeWatch()
             if isInvalid { state.isInvalid = true }
             return true
@@ -260,7 +248,7 @@ extension RemoteMessagePort {
 
 extension RemoteMessagePort.State {
     /// Removes the watch of the end, so that it is called once.
-    mutating func removeWatch() -> (watch: EndWatch?, request: NoticeRequest?) {
+    mutating func removeWatch() -> (watch: DeathWatcher?, request: NoticeRequest?) {
         (watch.take(), request.take())
     }
 }
@@ -280,14 +268,10 @@ extension RemoteMessagePort {
         }
     }
 
-    private struct Reference: Sendable {
-        weak let port: RemoteMessagePort?
-    }
-
     // A closure under this lock may end up with the last reference to an object that it found here. The object's end
     // acquires this lock, so it must come after the lock is free: a closure under the lock returns each object that it
     // has read.
-    private static let known = Mutex<[SharedKey: Reference]>([:])
+    private static let known = Mutex<[SharedKey: WeakReference<RemoteMessagePort>]>([:])
 
     /// The one object of this process for the port that has a name now. Does not wait for it to appear.
     /// `CFMessagePortCreateRemote`.
@@ -304,13 +288,13 @@ extension RemoteMessagePort {
     {
         let right = try nameServer.lookUp(name)
         let key = SharedKey(right, try PortName(name))
-        if let port = known.withLock({ $0[key]?.port }), !port.isInvalid { return port }
+        if let port = known.withLock({ $0[key]?.object }), !port.isInvalid { return port }
         let made = RemoteMessagePort(name: name, right: right)
         made.state.withLock { $0.sharedKey = key }
         let (winner, other) = known.withLock { known -> (RemoteMessagePort, RemoteMessagePort?) in
-            let other = known[key]?.port
+            let other = known[key]?.object
             if let other, !other.isInvalid { return (other, other) }
-            known[key] = Reference(port: made)
+            known[key] = WeakReference(object: made)
             return (made, other)
         }
         withExtendedLifetime(other) {}
@@ -320,7 +304,7 @@ extension RemoteMessagePort {
     /// Forgets an object that is gone, unless another has replaced it.
     static func forget(_ key: SharedKey) {
         let other = known.withLock { known -> RemoteMessagePort? in
-            let other = known[key]?.port
+            let other = known[key]?.object
             if other == nil { known[key] = nil }
             return other
         }
