@@ -20,7 +20,7 @@ struct PortctlHostileTests {
         let names = try PortNameServer(directory: scratch.path("names"))
         let thread = try ResidentThread(name: "hostile service")
         let port = try LocalMessagePort(name: TraceService.name(of: Self.own), nameServer: names) { _, message in
-            message.id == TraceService.MessageID.end ? end() : []
+            message.id == TraceService.endID ? end() : []
         }
         try port.schedule(on: thread.loop)
         let result: Result<Void, any Error>

@@ -10,18 +10,13 @@ import PortSystem
 import Synchronization
 
 /// The process's inherited sockets. Each is used at most once.
-final class InheritedSockets: Sendable {
-    /// The inherited sockets of this process.
-    static let shared = InheritedSockets()
+struct InheritedSockets: Sendable {
+    private let process: Int32
+    private let names: [String]
+    /// The names for which descriptors were used, by the descriptor's index.
+    private var used: [Int: PortName] = [:]
 
-    private struct State {
-        var process: Int32
-        var names: [String]
-        /// The names for which descriptors were used, by the descriptor's index.
-        var used: [Int: PortName] = [:]
-    }
-
-    private let state = Mutex<State?>(nil)
+    private static let current = Mutex<InheritedSockets?>(nil)
 
     /// Finds the socket for a name and passes it to `use`: the one bound to the path, else one that has the name as its
     /// descriptor name and is declared for no other name.
@@ -32,30 +27,24 @@ final class InheritedSockets: Sendable {
     ///   - use: what to do with the number of the valid, non-blocking descriptor and its address. When it throws, the
     ///     socket can be used again; otherwise the descriptor is closed.
     /// - Throws: `nameNotDeclared`, `alreadyCheckedIn`, `activationInvalid`; what `use` throws.
-    func take(
+    static func take(
         _ name: PortName, declaredAt path: String, _ use: (CInt, PortAddress) throws(PortError) -> Void
     ) throws(PortError) {
         // The lock is held throughout, so that of two threads that check in, one gets the socket and the other an
         // error.
-        let failure = state.withLock { state -> PortError? in
-            do throws(PortError) {
-                if state?.process != sysProcessID() { state = try Self.inherited() }
-                guard var sockets = state else { throw PortError(.nameNotDeclared, subject: .name(name.string)) }
-                let (index, address) = try Self.find(name, path, in: sockets)
-                let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
-                try use(descriptor, address)
-                sysClose(descriptor)
-                sockets.used[index] = name
-                state = sockets
-                return nil
-            } catch {
-                return error
-            }
+        try current.withLock { (current) throws(PortError) in
+            if current?.process != sysProcessID() { current = try inherited() }
+            guard var sockets = current else { throw PortError(.nameNotDeclared, subject: .name(name.string)) }
+            let (index, address) = try sockets.find(name, path)
+            let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
+            try use(descriptor, address)
+            sysClose(descriptor)
+            sockets.used[index] = name
+            current = sockets
         }
-        if let failure { throw failure }
     }
 
-    private static func inherited() throws(PortError) -> State? {
+    private static func inherited() throws(PortError) -> InheritedSockets? {
         guard let variables = try SupervisorVariables.current() else { return nil }
         do throws(SystemError) {
             for index in variables.names.indices {
@@ -64,24 +53,22 @@ final class InheritedSockets: Sendable {
         } catch {
             throw PortError(.activationInvalid, system: error)
         }
-        return State(process: sysProcessID(), names: variables.names)
+        return InheritedSockets(process: sysProcessID(), names: variables.names)
     }
 
     /// The first unused and suitable socket for the name: among those at the declared path, then among those that have
     /// the name and are declared for no other. Several sockets of one unit have one descriptor name.
-    private static func find(_ name: PortName, _ path: String, in sockets: State) throws(PortError)
-        -> (index: Int, address: PortAddress)
-    {
+    private func find(_ name: PortName, _ path: String) throws(PortError) -> (index: Int, address: PortAddress) {
         var refusal: PortError?
         for isByPath in [true, false] {
-            for (index, own) in sockets.names.enumerated() where sockets.used[index] == nil {
+            for (index, own) in names.enumerated() where used[index] == nil {
                 let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
                 let bound = (try? sysSocketPath(descriptor)) ?? nil
-                let isDeclared = bound.map { isSame($0, path) } ?? false
+                let isDeclared = bound.map { Self.isSame($0, path) } ?? false
                 if isByPath != isDeclared { continue }
                 if !isByPath {
                     guard own.utf8.elementsEqual(name.string.utf8) else { continue }
-                    if let bound, isSibling(bound, of: path) { continue }
+                    if let bound, Self.isSibling(bound, of: path) { continue }
                 }
                 if let found = Self.refusal(of: descriptor, bound) {
                     refusal = refusal ?? found
@@ -91,7 +78,7 @@ final class InheritedSockets: Sendable {
             }
         }
         if let refusal { throw refusal }
-        let wasUsed = sockets.used.values.contains(name)
+        let wasUsed = used.values.contains(name)
         throw PortError(wasUsed ? .alreadyCheckedIn : .nameNotDeclared, subject: .name(name.string))
     }
 

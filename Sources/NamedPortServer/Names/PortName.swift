@@ -52,7 +52,7 @@ extension PortName {
         let bytes = Array(string.utf8)
         let escaped = Self.escape(bytes)
         if escaped.count <= Self.escapedLimit { return String(decoding: escaped, as: UTF8.self) }
-        return String(decoding: [Self.percent, Self.percent] + Base64URL.encode(bytes), as: UTF8.self)
+        return String(decoding: [Self.percent, Self.percent] + Self.encode(bytes), as: UTF8.self)
     }
 
     /// The name that a file name stands for; nil when it stands for none.
@@ -60,7 +60,7 @@ extension PortName {
         let encoded = Array(fileName.utf8)
         let decoded =
             encoded.starts(with: [Self.percent, Self.percent])
-            ? Base64URL.decode(encoded.dropFirst(2)) : Self.unescape(encoded)
+            ? Self.decode(encoded.dropFirst(2)) : Self.unescape(encoded)
         guard let decoded, let string = String(validating: decoded, as: UTF8.self), let name = try? PortName(string),
             name.fileName.utf8.elementsEqual(encoded)
         else { return nil }
@@ -117,11 +117,13 @@ extension PortName {
     }
 }
 
-/// Bytes in the alphabet of RFC 4648, section 5, without padding.
-enum Base64URL {
+// MARK: - Base64
+
+extension PortName {
+    /// The alphabet of RFC 4648, section 5, which is used without padding.
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
-    static func encode(_ bytes: [UInt8]) -> [UInt8] {
+    private static func encode(_ bytes: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         var (bits, count): (UInt32, UInt32) = (0, 0)
         for byte in bytes {
@@ -138,7 +140,7 @@ enum Base64URL {
 
     /// Nil for a byte that is not of the alphabet. Bits left over at the end are dropped, so several texts may give the
     /// same bytes.
-    static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    private static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var result: [UInt8] = []
         var (bits, count): (UInt32, UInt32) = (0, 0)
         for character in text {

@@ -187,7 +187,7 @@ extension PortNameServer {
         let portName = try PortName(name)
         let directory = try openDirectory()
         _ = try directory.declared(makes: false)  // checks that it is trusted, if it is there
-        try InheritedSockets.shared.take(portName, declaredAt: directory.declaredPath(of: portName)) {
+        try InheritedSockets.take(portName, declaredAt: directory.declaredPath(of: portName)) {
             (descriptor, address) throws(PortError) in
             try hold(portName, for: port, in: directory) { (write) throws(PortError) in
                 // Clients can connect already, so the name may be seen before the port listens.

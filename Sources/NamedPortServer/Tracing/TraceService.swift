@@ -14,13 +14,10 @@ import Synchronization
 ///
 /// - Important: Thread safety: any thread.
 public final class TraceService: Sendable {
-    /// The ids of the messages to the service.
-    package enum MessageID {
-        /// Starts recording; the reply is empty.
-        package static let begin: Int32 = 1
-        /// Stops recording; the reply is the trace.
-        package static let end: Int32 = 2
-    }
+    /// The id of the message that starts recording; the reply is empty.
+    package static let beginID: Int32 = 1
+    /// The id of the message that stops recording; the reply is the trace.
+    package static let endID: Int32 = 2
 
     /// The variable in which `portctl trace -- COMMAND` says where the process that it starts is to write:
     /// `<process>:<path>`.
@@ -29,8 +26,7 @@ public final class TraceService: Sendable {
     /// The name of a process's service.
     package static func name(of process: Int32) -> String { "trace.\(process)" }
 
-    private let loops: [ThreadRunLoop]  // immutable
-    private let tracer: Mutex<RunLoopTracer?>
+    fileprivate let recording: Recording  // guards itself
     private let port: LocalMessagePort  // immutable
     private let thread: ResidentThread  // immutable
 
@@ -56,18 +52,14 @@ public final class TraceService: Sendable {
     }
 
     private init(_ loops: [ThreadRunLoop], _ nameServer: PortNameServer) throws(PortError) {
-        let holder = Holder()
+        let recording = Recording(loops)
         do throws(SystemError) {
             thread = try ResidentThread(name: "trace service")
         } catch {
             throw PortError(error)
         }
-        port = LocalMessagePort(nameServer: nameServer) { _, message in
-            holder.service.withLock { $0.object }?.answer(message)
-        }
-        self.loops = loops
-        tracer = Mutex(nil)
-        holder.service.withLock { $0 = WeakReference(object: self) }
+        port = LocalMessagePort(nameServer: nameServer) { _, message in recording.answer(message) }
+        self.recording = recording
         try port.setName(Self.name(of: sysProcessID()))
         try port.schedule(on: thread.loop)
     }
@@ -83,15 +75,26 @@ public final class TraceService: Sendable {
         port.invalidate()
         thread.stop()
         if !thread.isCurrent { thread.join() }  // the last reference may go on the thread itself
-        _ = end()
+        _ = recording.end()
+    }
+}
+
+/// What a service records of its run loops.
+private final class Recording: Sendable {
+    private let loops: [ThreadRunLoop]  // immutable
+    private let tracer = Mutex<RunLoopTracer?>(nil)
+
+    init(_ loops: [ThreadRunLoop]) {
+        self.loops = loops
     }
 
-    private func answer(_ message: MachMessage) -> [UInt8]? {
+    /// - Returns: the reply to a message for the service; nil for none, or an error reply.
+    func answer(_ message: MachMessage) -> [UInt8]? {
         switch message.id {
-        case MessageID.begin:
+        case TraceService.beginID:
             begin()
             return []
-        case MessageID.end:
+        case TraceService.endID:
             guard let tracer = end() else { break }
             return Array(tracer.chromeTrace.utf8)
         default: break
@@ -101,7 +104,7 @@ public final class TraceService: Sendable {
     }
 
     /// Starts a new recording.
-    fileprivate func begin() {
+    func begin() {
         _ = end()
         let made = RunLoopTracer()
         for loop in loops { made.attach(to: loop) }
@@ -111,20 +114,11 @@ public final class TraceService: Sendable {
     /// Stops recording.
     ///
     /// - Returns: the recording; nil when there was none.
-    fileprivate func end() -> RunLoopTracer? {
+    func end() -> RunLoopTracer? {
         let tracer = tracer.withLock { $0.take() }
         if let tracer { for loop in loops { tracer.detach(from: loop) } }
         return tracer
     }
-
-    private final class Holder: Sendable {
-        let service = Mutex(WeakReference<TraceService>(object: nil))
-    }
-}
-
-/// A reference that does not keep its object alive.
-private struct WeakReference<Object: AnyObject & Sendable>: Sendable {
-    weak let object: Object?
 }
 
 /// The trace of a process that was started to be traced. The process writes it when it exits, or when a signal ends it.
@@ -153,7 +147,7 @@ private enum ExitTrace {
             return traced == nil
         }
         guard isFirst else { return }
-        service.begin()
+        service.recording.begin()
         atexit { ExitTrace.write() }
         try? sysBeforeEndingSignal { ExitTrace.write() }
     }
@@ -172,7 +166,7 @@ private enum ExitTrace {
         // A process that exits while an ending signal has the trace written waits for that.
         if found.isBeingWritten { return _ = end.wait(until: .distantFuture) }
         defer { end.set() }
-        guard let tracer = found.service.end(), let file = try? sysOpen(found.path, .creating) else { return }
+        guard let tracer = found.service.recording.end(), let file = try? sysOpen(found.path, .creating) else { return }
         try? sysTruncate(file.raw, to: 0)
         try? tracer.writeChromeTrace(to: file.raw)
     }

@@ -29,7 +29,7 @@ extension Invocation {
             Console.leave(.absent, "\(service.name) is the name of \(other), not of process \(process).")
         }
         let output = try TraceOutput(text("--output") ?? "-")
-        try service.request(MachMessage(id: TraceService.MessageID.begin))
+        try service.request(MachMessage(id: TraceService.beginID))
         // Until then, and from then on, a signal ends this process; in between it ends the recording.
         let interrupt = try Interrupt()
         if Console.isTerminal(STDERR_FILENO) {
@@ -37,7 +37,7 @@ extension Invocation {
         }
         _ = try interrupt.wait(until: .after(duration("--duration")))
         interrupt.end()
-        let trace = try service.request(MachMessage(id: TraceService.MessageID.end))
+        let trace = try service.request(MachMessage(id: TraceService.endID))
         try output.write(trace.bytes)
         return ExitStatus.done.rawValue
     }
