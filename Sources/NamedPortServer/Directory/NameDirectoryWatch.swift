@@ -46,7 +46,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     /// Whether the directory may be a shared one.
     let mayBeShared: Bool
     /// For each watch on the path, the names in that directory that lead on.
-    var way: [CInt: Set<[UInt8]>] = [:]
+    var namesOnPath: [CInt: Set<[UInt8]>] = [:]
     var watch: CInt = -1
     /// The watch of the declared sockets.
     var declared: CInt = -1
@@ -107,10 +107,6 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         }
     }
 
-    /// How often one call reads at most: enough for as many reports as the kernel queues. The rest waits for the next
-    /// call, so that a process that makes changes as fast as they are read cannot hold a caller here.
-    private static let readLimit = 32
-
     /// Returns what has changed since the last call. Never waits.
     ///
     /// - Throws: as ``begin(at:followsDeclared:)``; then it begins anew at the next call, with everything.
@@ -140,10 +136,10 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         var files: [String: Int] = [:]
         var count = 0
         var hasLost = false
-        for round in 1...Self.readLimit {
+        for round in 1...Tuning.readLimit {
             let reports = try read()
             if reports.isEmpty { break }
-            if round == Self.readLimit { hasLost = true }
+            if round == Tuning.readLimit { hasLost = true }
             for report in reports {
                 count += 1
                 if report.events.contains(.overflow) { hasLost = true }
@@ -155,7 +151,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
                 }
             }
         }
-        if watch == -1 && way.isEmpty {
+        if watch == -1 && namesOnPath.isEmpty {
             try begin()  // the last attempt failed
             hasLost = true
         }
@@ -170,7 +166,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     /// Whether the path to the directory may lead elsewhere since this report.
     private func leadsElsewhere(_ report: DirectoryReport) -> Bool {
         if report.watch == watch { return true }
-        guard let names = way[report.watch] else { return false }
+        guard let names = namesOnPath[report.watch] else { return false }
         return report.name.isEmpty || names.contains(Array(report.name.utf8))
     }
 
@@ -201,14 +197,13 @@ extension NameDirectoryWatch {
     private static let atName: DirectoryEvents = [
         .created, .deleted, .modified, .closedAfterWriting, .movedIn, .movedOut, .selfMoved, .attributes,
     ]
-    private static let onTheWay: DirectoryEvents = [.created, .deleted, .movedIn, .movedOut, .selfMoved, .attributes]
+    private static let onPath: DirectoryEvents = [.created, .deleted, .movedIn, .movedOut, .selfMoved, .attributes]
     private static let atDeclared: DirectoryEvents = [.created, .movedIn, .attributes]
-    private static let roundLimit = 1000
 
     /// Watches the directory that is there now, and the path to it.
     mutating func begin() throws(PortError) {
         do throws(PortError) {
-            for _ in 0..<Self.roundLimit {
+            for _ in 0..<Tuning.beginLimit {
                 end()
                 if try beginIfStill() { return }
             }
@@ -220,9 +215,9 @@ extension NameDirectoryWatch {
     }
 
     private mutating func end() {
-        for number in [watch, declared] + way.keys where number != -1 { remove(number) }
+        for number in [watch, declared] + namesOnPath.keys where number != -1 { remove(number) }
         (watch, declared) = (-1, -1)
-        way = [:]
+        namesOnPath = [:]
         names = nil
     }
 
@@ -236,9 +231,9 @@ extension NameDirectoryWatch {
             if watch == -1 { watch = try add(directory.path, Self.atName) ?? -1 }
         }
         var events: [CInt: DirectoryEvents] = [:]
-        for step in seen.steps { try addToWay(step, isOptional: step.directory != seen.last, &events) }
+        for step in seen.steps { try addOnPath(step, isOptional: step.directory != seen.last, &events) }
         if let top = seen.parent, followsDeclared {
-            try addToWay(
+            try addOnPath(
                 PathWalk.Step(directory: top, names: [Array("declared".utf8)], mayChange: true), isOptional: false,
                 &events)
             declared = try add(top + "/declared", Self.atDeclared) ?? -1
@@ -250,14 +245,8 @@ extension NameDirectoryWatch {
         return watch != -1 && directory.isCurrent
     }
 
-    func openNames() throws(PortError) -> TrustedDirectory? {
-        do throws(PortError) {
-            let top = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
-            return try top.subdirectory("names", makes: false)
-        } catch {
-            if let code = error.systemError?.code, code == ENOENT || code == ENOTDIR { return nil }
-            throw error
-        }
+    private func openNames() throws(PortError) -> TrustedDirectory? {
+        try .existing("names", in: path, mayBeShared: mayBeShared)
     }
 
     private func resolve() throws(PortError) -> PathWalk {
@@ -270,17 +259,17 @@ extension NameDirectoryWatch {
 
     /// Watches one directory on the path, and records in `events` what each watch reports: two paths may lead to one
     /// directory.
-    private mutating func addToWay(
+    private mutating func addOnPath(
         _ step: PathWalk.Step, isOptional: Bool, _ events: inout [CInt: DirectoryEvents]
     ) throws(PortError) {
         do throws(PortError) {
-            let wanted = step.mayChange ? Self.onTheWay : .selfMoved
+            let wanted = step.mayChange ? Self.onPath : .selfMoved
             guard let watch = try add(step.directory, wanted) else { return }
             if let before = events[watch], before.union(wanted) != wanted {
                 _ = try add(step.directory, before.union(wanted))
             }
             events[watch, default: []].formUnion(wanted)
-            way[watch, default: []].formUnion(step.names)
+            namesOnPath[watch, default: []].formUnion(step.names)
         } catch {
             // A directory that may be searched and not read reports nothing: a move of it goes unnoticed.
             if !isOptional || error.systemError?.code != EACCES { throw error }
@@ -297,14 +286,32 @@ extension NameDirectoryWatch {
             guard case .reports(let watch) = kernel else { return nil }
             return try watch.value.add(path, events)
         } catch {
-            switch error.code {
-            case ENOENT, ENOTDIR: return nil
-            case _ where error.code == ENOSPC || Refusals.directoryWatch.error != nil:
+            if error.isMissingPath { return nil }
+            if error.code == ENOSPC || Refusals.directoryWatch.error != nil {
                 throw PortError(.watchLimit, system: error, subject: .path(path))
-            default: throw PortError(error, subject: .path(path))
             }
+            throw PortError(error, subject: .path(path))
         }
     }
+}
+
+extension TrustedDirectory {
+    /// A directory below the one at a path; nil when either is not there.
+    static func existing(
+        _ name: String, in path: String, mayBeShared: Bool
+    ) throws(PortError) -> TrustedDirectory? {
+        do throws(PortError) {
+            return try open(path: path, makes: false, mayBeShared: mayBeShared).subdirectory(name, makes: false)
+        } catch {
+            if error.systemError?.isMissingPath == true { return nil }
+            throw error
+        }
+    }
+}
+
+extension SystemError {
+    /// Whether nothing is at a path.
+    fileprivate var isMissingPath: Bool { code == ENOENT || code == ENOTDIR }
 }
 
 // The path to a directory as the kernel resolves it: from the root, one name after the other, through symbolic links,
@@ -377,7 +384,7 @@ struct PathWalk: Equatable, Sendable {
         do throws(SystemError) {
             return (true, try sysReadLink(path))
         } catch {
-            if error.code == ENOENT || error.code == ENOTDIR { return (false, nil) }
+            if error.isMissingPath { return (false, nil) }
             throw error
         }
     }

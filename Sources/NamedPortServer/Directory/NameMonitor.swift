@@ -14,8 +14,8 @@ final class NameMonitor: Sendable {
     private struct State: ~Copyable {
         var watch: NameDirectoryWatch
         var table = NameSnapshot()
-        /// Descriptors of the processes that hold names, this one excepted: of the first `ownerLimit` that can be
-        /// watched.
+        /// Descriptors of the processes that hold names, this one excepted: of the first `Tuning.ownerLimit` that
+        /// can be watched.
         var owners: [Int32: SharedDescriptor] = [:]
         /// The other owners.
         var unwatched: Set<Int32> = []
@@ -29,12 +29,6 @@ final class NameMonitor: Sendable {
         /// Whether the names of owners that are not watched must be read now.
         var isDue: Bool { nextCheck != .distantFuture && nextCheck <= .now }
     }
-
-    /// How many processes are watched for their end at most, each by a descriptor. A record merely states its owner, so
-    /// one process can invent as many owners as it has names.
-    static let ownerLimit = 64
-    /// The pause between two scans of the other owners' names: ten times as long as a scan takes, within these limits.
-    private static let pauses = Duration.seconds(1)...Duration.seconds(10)
 
     private static let directoryKey: UInt64 = 0
     private let epoll: EpollSet  // immutable
@@ -77,16 +71,15 @@ final class NameMonitor: Sendable {
     ///   call reads everything again, so nothing is lost.
     func next() throws(PortError) -> NameEvent? {
         if sysForkCount() != forkCount { throw PortError(.forkedProcess) }
-        let result = state.withLock { state -> Result<NameEvent?, PortError> in
+        return try state.withLock { (state) throws(PortError) in
             do throws(PortError) {
                 if state.pending.isEmpty { try read(&state) }
-                return .success(state.pending.isEmpty ? nil : state.pending.removeFirst())
+                return state.pending.isEmpty ? nil : state.pending.removeFirst()
             } catch {
                 state.mustScanAll = true
-                return .failure(error)
+                throw error
             }
         }
-        return try result.get()
     }
 
     /// For tests: discards what the directory has reported.
@@ -138,14 +131,14 @@ final class NameMonitor: Sendable {
         if unwatched.isEmpty {
             state.nextCheck = .distantFuture
         } else if isDue || state.nextCheck == .distantFuture {
-            let pause = start.duration(to: .now) * 10
-            state.nextCheck = .after(min(max(pause, Self.pauses.lowerBound), Self.pauses.upperBound))
+            let (pause, limits) = (start.duration(to: .now) * Tuning.pauseOfScan, Tuning.scanPauses)
+            state.nextCheck = .after(min(max(pause, limits.lowerBound), limits.upperBound))
         }
     }
 
     /// - Returns: false when it cannot be watched.
     private func watch(_ owner: Int32, _ state: inout State) -> Bool {
-        guard state.owners.count < Self.ownerLimit else { return false }
+        guard state.owners.count < Tuning.ownerLimit else { return false }
         do throws(SystemError) {
             guard let process = try sysProcessDescriptor(of: owner), try !hasEnded(process) else { return false }
             let descriptor = SharedDescriptor(process)
@@ -244,7 +237,6 @@ extension NameEvent {
 final class IntervalScans: Sendable {
     private let nanoseconds = Atomic<Int64>(0)  // zero: they may not
     let count = Atomic<Int>(0)
-    private static let shortest = Duration.milliseconds(1)
 
     var interval: Duration? {
         get {
@@ -252,7 +244,7 @@ final class IntervalScans: Sendable {
             return nanoseconds == 0 ? nil : .nanoseconds(nanoseconds)
         }
         set {
-            nanoseconds.store(newValue.map { max($0, Self.shortest).nanoseconds } ?? 0, ordering: .relaxed)
+            nanoseconds.store(newValue.map { max($0, Tuning.shortestInterval).nanoseconds } ?? 0, ordering: .relaxed)
         }
     }
 }

@@ -5,9 +5,6 @@ import MessagePort
 import PortSystem
 
 extension PortDirectory {
-    /// How many files one sweep checks at most; the next process that starts checks more.
-    private static let sweepLimit = 10_000
-
     /// Removes the files of names whose owners ended. It leaves alone the files whose names stand for no port name, and
     /// all that the kernel refuses to remove.
     ///
@@ -19,7 +16,7 @@ extension PortDirectory {
         let files = ((try? sysList(in: names.raw)) ?? []).shuffled()
         let isController = names.keepers.isAdministered(by: sysUserID())
         let isDenied = sharing.isShared && isController ? NameRules.denials(in: names) : { _, _ in false }
-        for file in files.prefix(Self.sweepLimit) {
+        for file in files.prefix(Tuning.sweepLimit) {
             if file.hasPrefix(LockedFile.asidePrefix) {
                 // The process that moved it aside ended at that moment.
                 guard (try? LockedFile.isLocked(file, in: names)) == false, (try? sysUnlink(file, in: names.raw)) != nil

@@ -14,26 +14,24 @@ public final class NameWatch: Sendable {
     public typealias Handler = @Sendable (Result<NameEvent, PortError>) -> Void
 
     private let source: RunLoopSource  // guards itself
-    /// How long a watch waits before it tries again, when this process has no descriptor or no memory left.
-    private static let timeUntilNextTry = Duration.milliseconds(100)
 
-    init(_ follower: NameMonitor, on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler)
+    init(_ monitor: NameMonitor, on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler)
         throws(PortError)
     {
         let relay = Relay()
         let source = RunLoopSource(
-            name: "port names", readiness: { follower.hasMore },
+            name: "port names", readiness: { monitor.hasMore },
             cancel: { loop, _ in if loop.hasEnded { relay.end() } },
             perform: {
                 guard relay.isValid else { return }
                 var nextTry = MonotonicInstant.distantFuture
-                defer { relay.ring(at: min(nextTry, follower.nextCheck), on: loop, in: mode) }
+                defer { relay.ring(at: min(nextTry, monitor.nextCheck), on: loop, in: mode) }
                 do throws(PortError) {
                     // The watch may have ended during the call of `next()`.
-                    if let event = try follower.next(), relay.isValid { handler(.success(event)) }
+                    if let event = try monitor.next(), relay.isValid { handler(.success(event)) }
                 } catch {
                     if error.isOwnShortage {
-                        nextTry = .after(Self.timeUntilNextTry)
+                        nextTry = .after(Tuning.timeUntilRetry)
                     } else if relay.end() {
                         handler(.failure(error))
                     }
@@ -43,7 +41,7 @@ public final class NameWatch: Sendable {
         self.source = source
         self.relay = relay
         do throws(PortError) {
-            try Self.begin(source, watching: follower.raw, on: loop, in: mode)
+            try Self.begin(source, watching: monitor.raw, on: loop, in: mode)
         } catch {
             relay.end()
             throw error
@@ -137,11 +135,11 @@ extension PortNameServer {
     public func watch(
         on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default, _ handler: @escaping NameWatch.Handler
     ) throws(PortError) -> NameWatch {
-        try NameWatch(follower(), on: loop, in: mode, handler)
+        try NameWatch(monitor(), on: loop, in: mode, handler)
     }
 
     /// Makes the monitor of the names in the directory that is there now.
-    func follower() throws(PortError) -> NameMonitor {
+    func monitor() throws(PortError) -> NameMonitor {
         let directory = try openDirectory()
         return try NameMonitor(directory.path, mayBeShared: directory.mayBeShared, scanning: scanning)
     }
@@ -176,7 +174,7 @@ public struct NameEvents: AsyncSequence, Sendable {
     /// Gives one event after the other.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let server: PortNameServer
-        private var follower: NameMonitor?
+        private var monitor: NameMonitor?
 
         init(server: PortNameServer) {
             self.server = server
@@ -195,18 +193,18 @@ public struct NameEvents: AsyncSequence, Sendable {
         }
 
         nonisolated(nonsending) private mutating func nextEvent() async throws(PortError) -> NameEvent? {
-            let follower = try begun()
+            let monitor = try begun()
             while !Task.isCancelled {
-                if let event = try follower.next() { return event }
-                try await DescriptorWait.wait(for: follower.raw, until: follower.nextCheck)
+                if let event = try monitor.next() { return event }
+                try await DescriptorWait.wait(for: monitor.raw, until: monitor.nextCheck)
             }
             return nil
         }
 
         private mutating func begun() throws(PortError) -> NameMonitor {
-            if let follower { return follower }
-            let made = try server.follower()
-            follower = made
+            if let monitor { return monitor }
+            let made = try server.monitor()
+            monitor = made
             return made
         }
     }
@@ -217,7 +215,20 @@ final class NameWait: Sendable {
     private struct State: ~Copyable {
         var watch: NameDirectoryWatch
         var mustLookUp = true
-        var declared = DeclaredRetry()
+        /// When to try again a declared socket that refuses, and the pause before the next time. It has a path before
+        /// its supervisor listens, and nothing reports when the supervisor begins to listen: so the socket is tried
+        /// again, soon at first, then less often, and no more after a second.
+        var nextTry = MonotonicInstant.distantFuture
+        var pause = Tuning.declaredPauses.lowerBound
+
+        mutating func noteNoListener(isDeclared: Bool) {
+            guard isDeclared, pause <= Tuning.declaredPauses.upperBound else {
+                nextTry = .distantFuture
+                return
+            }
+            nextTry = .after(pause)
+            pause *= 2
+        }
     }
 
     private let name: PortName  // immutable
@@ -248,7 +259,7 @@ final class NameWait: Sendable {
     }
 
     /// When to look the name up again although nothing has changed.
-    var nextCheck: MonotonicInstant { state.withLock { min($0.declared.next, $0.watch.nextCheck) } }
+    var nextCheck: MonotonicInstant { state.withLock { min($0.nextTry, $0.watch.nextCheck) } }
 
     /// Looks the name up, if anything has changed since the last time. Never waits.
     ///
@@ -256,56 +267,26 @@ final class NameWait: Sendable {
     /// - Returns: the right; nil while there is none.
     /// - Throws: as `PortNameServer.waitFor(_:within:)`.
     func poll(isLast: Bool = false) throws(PortError) -> SendRight? {
-        let result = state.withLock { state -> Result<(mustLookUp: Bool, isThere: Bool), PortError> in
-            do throws(PortError) {
-                if isLast { state.watch.checkNow() }
-                let hasChanged = try state.watch.changes().concerns(file) || state.mustLookUp
-                if hasChanged { state.declared = DeclaredRetry() }
-                let mustLookUp = hasChanged || state.declared.next <= .now
-                state.mustLookUp = false
-                return .success((mustLookUp, state.watch.names != nil))
-            } catch {
-                return .failure(error)
-            }
+        let (mustLookUp, isThere) = try state.withLock { (state) throws(PortError) in
+            if isLast { state.watch.checkNow() }
+            let hasChanged = try state.watch.changes().concerns(file) || state.mustLookUp
+            if hasChanged { (state.nextTry, state.pause) = (.distantFuture, Tuning.declaredPauses.lowerBound) }
+            let mustLookUp = hasChanged || state.nextTry <= .now
+            state.mustLookUp = false
+            return (mustLookUp, state.watch.names != nil)
         }
-        let (mustLookUp, isThere) = try result.get()
         guard mustLookUp else { return nil }
         // A look-up may make the directory; a wait for the name must not.
         if let right = try isThere ? server.find(name) : findDeclared() { return right }
         let isDeclared = ((try? sysStatus(atPath: declaredPath)) ?? nil) != nil
-        state.withLock { $0.declared.didFindNobody(isDeclared: isDeclared) }
+        state.withLock { $0.noteNoListener(isDeclared: isDeclared) }
         return nil
     }
 }
 
 extension NameWait {
     private func findDeclared() throws(PortError) -> SendRight? {
-        let declared: TrustedDirectory
-        do throws(PortError) {
-            declared = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
-                .subdirectory("declared", makes: false)
-        } catch {
-            if let code = error.systemError?.code, code == ENOENT || code == ENOTDIR { return nil }
-            throw error
-        }
-        return try PortNameServer.findDeclared(name, in: declared)
-    }
-}
-
-/// When to try again a declared socket that refuses. It has a path before its supervisor listens, and nothing reports
-/// when the supervisor begins to listen: so the socket is tried again, soon at first, then less often, and no more
-/// after a second.
-private struct DeclaredRetry: Sendable {
-    private(set) var next = MonotonicInstant.distantFuture
-    private var pause = Duration.milliseconds(1)
-
-    mutating func didFindNobody(isDeclared: Bool) {
-        guard isDeclared, pause <= .milliseconds(512) else {
-            next = .distantFuture
-            return
-        }
-        next = .after(pause)
-        pause *= 2
+        try PortNameServer.findDeclared(name, in: .existing("declared", in: path, mayBeShared: mayBeShared))
     }
 }
 

@@ -80,10 +80,14 @@ extension PortNameServer {
     /// - Throws: ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
     ///   ``/MessagePort/PortError/Code/systemCallFailed``.
     public func list() throws(PortError) -> [Registration] {
-        let names = try openDirectory().names
+        try Self.entries(in: openDirectory().names).map(\.registration)
+    }
+
+    /// What the files of a directory of names say, in alphabetical order of the names.
+    private static func entries(in names: TrustedDirectory) throws(PortError) -> [NameEntry] {
         let entries = try NameEntry.all(in: names)
         if entries.isEmpty, !names.isCurrent { throw PortError(SystemError(ENOENT), subject: .path(names.path)) }
-        return entries.values.map(\.registration).sorted { $0.name < $1.name }
+        return entries.values.sorted { $0.registration.name < $1.registration.name }
     }
 }
 
@@ -179,16 +183,13 @@ extension PortNameServer {
     {
         let deadline = MonotonicInstant.after(limit)
         let directory = try openDirectory()
-        let names = directory.names
-        let entries = try NameEntry.all(in: names)
-        if entries.isEmpty, !names.isCurrent { throw PortError(SystemError(ENOENT), subject: .path(names.path)) }
-        let sorted = entries.values.sorted { $0.registration.name < $1.registration.name }
+        let entries = try Self.entries(in: directory.names)
         let declared = (try? directory.declared(makes: false)) ?? nil
-        let addresses = sorted.map { PortAddress(path: $0.socketPath) }
+        let addresses = entries.map { PortAddress(path: $0.socketPath) }
         let answers = try StatisticsQuery.ask(addresses, until: deadline) { (address) throws(PortError) in
             try Self.connect(to: address, in: ["sockets": directory.sockets, "declared": declared])
         }
-        return zip(sorted, answers).map { ($0.registration, $1) }
+        return zip(entries, answers).map { ($0.registration, $1) }
     }
 
     /// Connects to a socket in a part of the directory, by the last two names of its path: another process may know the

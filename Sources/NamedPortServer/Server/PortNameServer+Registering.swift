@@ -218,10 +218,6 @@ extension PortError.StaticReason {
 // or to sweep the file away. Each needs a few system calls. So a process that finds such a file tries again, soon at
 // first and then less often, and in the end accepts what it finds.
 extension PortNameServer {
-    /// The first pause, and the number of pauses; each is twice as long as the one before, 0.2 s together.
-    private static let firstPause = Duration.microseconds(100)
-    private static let pauseCount = 11
-
     /// Locks a name's file.
     ///
     /// - Parameters:
@@ -233,15 +229,15 @@ extension PortNameServer {
     static func take(
         _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void = {}
     ) throws(PortError) -> LockedFile {
-        var (owner, pause) = (Int32?.none, firstPause)
-        for pauses in 0...pauseCount {
+        var (owner, pause) = (Int32?.none, Tuning.firstPause)
+        for pauses in 0...Tuning.pauseCount {
             switch try attempt(name, in: names, preparing: prepare) {
             case .locked(let file): return file
             case .held(let contents): owner = NameRecord(contents: contents)?.owner
             }
             // A dead owner's record is still there for a moment when another has the lock.
             if let owner, owner == sysProcessID() || !sysHasEnded(owner) { break }
-            if pauses == pauseCount { break }
+            if pauses == Tuning.pauseCount { break }
             ThreadEvent().wait(until: .after(pause))
             pause *= 2
         }
