@@ -18,7 +18,7 @@ struct WordTests {
         "held up", "sees to", "hears of", "upon", "seat-", "doze-", "burst-",
     ]
 
-    @Test("no source and no page has a word that the style page replaces")
+    @Test("no source, script or page has a word that the style page replaces")
     func absent() throws {
         let pattern = try Regex(
             "\\b(?:"
@@ -30,8 +30,8 @@ struct WordTests {
         for path in try Self.paths() {
             let text = try String(contentsOfFile: Document.packageDirectory + "/" + path, encoding: .utf8)
             count += 1
-            // A sentence may continue in the next line of a comment.
-            let prose = text.replacing(/\n *(?:\/\/\/?|\*)? */, with: " ")
+            // A sentence may continue in the next line of a comment, of C or of a shell.
+            let prose = text.replacing(/\n *(?:\/\/\/?|\*|#)? */, with: " ")
             for match in prose.matches(of: pattern) {
                 let around = prose[match.range.lowerBound...].prefix(60)
                 Issue.record("\(path): \(around)")
@@ -54,14 +54,20 @@ struct WordTests {
         let own = [
             "Docs/Style.md", "Tests/ExampleTests/WordTests.swift", "Tests/ExampleTests/TypeWordTests.swift",
         ]
-        var paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+        var paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ".ci/run"]
         for folder in ["Sources", "Tests", "Docs", "Examples", "Benchmarks"] {
             let names = try FileManager.default.subpathsOfDirectory(
                 atPath: Document.packageDirectory + "/" + folder)
-            paths += names.filter { name in
-                (name.hasSuffix(".swift") || name.hasSuffix(".md")) && !name.hasPrefix(".build/")
-            }.map { folder + "/" + $0 }
+            paths += names.filter { !$0.hasPrefix(".build/") }.map { folder + "/" + $0 }.filter(hasProse)
         }
         return paths.filter { !own.contains($0) }
+    }
+
+    /// Whether a file is a source, a page, the manual page or a script.
+    private static func hasProse(_ path: String) -> Bool {
+        if [".swift", ".md", ".c", ".h", ".1"].contains(where: path.hasSuffix) { return true }
+        let name = path.split(separator: "/").last ?? ""
+        let file = name.contains(".") ? nil : FileHandle(forReadingAtPath: Document.packageDirectory + "/" + path)
+        return (try? file?.read(upToCount: 2)) == Data("#!".utf8)
     }
 }
