@@ -221,7 +221,7 @@ extension PortDirectory {
                 let living = opened.filter { $0.object != nil }
                 return living.isEmpty ? nil : living
             }
-            known[Array(path.utf8), default: []].append(WeakReference(object: self))
+            known[Array(path.utf8), default: []].append(WeakReference(self))
         }
         return self
     }

@@ -3,7 +3,6 @@
 
 package import PortSystem
 import RunLoopCore
-import Synchronization
 
 /// How a task waits for a descriptor: the I/O thread watches it meanwhile, and no thread waits for the task alone.
 package enum DescriptorWait {
@@ -34,31 +33,20 @@ package enum DescriptorWait {
 }
 
 /// Watches a descriptor until it is readable for the first time: it stays readable until the task has read it.
-private final class OneShotWatch: Sendable {
-    let source: RunLoopSource  // guards itself
-    private let relay: Relay  // guards itself
-
-    /// A reference from the source's routine to the source.
-    private final class Relay: Sendable {
-        let source = Mutex<RunLoopSource?>(nil)
-
-        func end() {
-            source.withLock { $0.take() }?.invalidate()
-        }
-    }
+private struct OneShotWatch: Sendable {
+    let source: RunLoopSource
+    /// The routine of the source ends it through this reference.
+    private let reference = ReleasableReference<RunLoopSource>()
 
     init(_ descriptor: CInt, _ whenReadable: @escaping @Sendable () -> Void) {
-        let relay = Relay()
-        let source = RunLoopSource(name: "port task wait", descriptor: descriptor) {
-            relay.end()
+        source = RunLoopSource(name: "port task wait", descriptor: descriptor) { [reference] in
+            reference.release()?.invalidate()
             whenReadable()
         }
-        relay.source.withLock { $0 = source }
-        self.source = source
-        self.relay = relay
+        reference.set(source)
     }
 
     func end() {
-        relay.end()
+        reference.release()?.invalidate()
     }
 }

@@ -109,7 +109,7 @@ package final class PortSockets: QuotaObserver {
         if sink == nil {
             connection.state.withLock { state in
                 state.listeners.removeAll { $0.object == nil || $0.object === self }
-                state.listeners.append(WeakReference(object: self))
+                state.listeners.append(WeakReference(self))
             }
             connection.endPollingWhileHandlingSoon()
         }

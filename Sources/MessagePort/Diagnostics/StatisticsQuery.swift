@@ -220,7 +220,7 @@ package final class PortReader: Sendable {
         localPort = port.localPort
         let routine = Routine(localPort: localPort)
         source = RunLoopSource(name: "port reading", routine: routine)
-        routine.source.set(WeakReference(object: source))
+        routine.source.set(WeakReference(source))
         guard try localPort.attach(source) else { throw PortError(.invalidPort).at(localPort.label) }
         do throws(PortError) {
             try loop.addOrThrow(source, to: .default)

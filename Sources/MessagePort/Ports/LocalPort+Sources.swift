@@ -231,7 +231,7 @@ extension LocalPort {
             state.mailbox.revokeLease()  // from now on watchers get each dequeued message
             state.coldState.lastWatcher += 1
             let watcher = PortWatcher(
-                number: state.coldState.lastWatcher, connection: WeakReference(object: connection), byteLimit: byteLimit
+                number: state.coldState.lastWatcher, connection: WeakReference(connection), byteLimit: byteLimit
             )
             state.coldState.watchers.append(watcher)
             return true

@@ -70,7 +70,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// Whether the next free slot is for a message in the sockets.
         var isNextSlotForSockets = false
         /// The object that owns the port: kept alive instead of the port, and found by the port's name.
-        var owner: WeakOwner?
+        weak var owner: (any AnyObject & Sendable)?
         /// Notices of the port's end; each drops its handler when its loop ends.
         var deathNotices: [LoopNotification<Void>] = []
         /// No-senders notices.
@@ -391,22 +391,17 @@ extension LocalPort {
 
 // MARK: - Owner
 
-/// A weak reference to the owner.
-struct WeakOwner: Sendable {
-    weak let object: (any AnyObject & Sendable)?
-}
-
 extension LocalPort {
     /// The object that owns the port, while it exists.
     package var owner: (any AnyObject & Sendable)? {
         if isInherited { return nil }
         // Returned out of the lock: its release may lock again.
-        return state.withLock { $0.coldState.owner?.object }
+        return state.withLock { $0.coldState.owner }
     }
 
     /// Sets the owner, which retains the port: what keeps the port alive keeps the owner alive instead.
     package func setOwner(_ owner: any AnyObject & Sendable) {
-        state.withLock { $0.coldState.owner = WeakOwner(object: owner) }
+        state.withLock { $0.coldState.owner = owner }
     }
 }
 

@@ -3,22 +3,30 @@
 
 import Synchronization
 
-/// A strong reference that can be released. It replaces a weak reference to an object with an explicit end: once an
-/// object has had a weak reference, every use of it counts references on the slow path for the rest of its life.
-final class ReleasableReference<Object: Sendable>: Sendable {
+/// A strong reference that can be set later, and released. It replaces a weak reference to an object with an explicit
+/// end: once an object has had a weak reference, every use of it counts references on the slow path for the rest of its
+/// life.
+package final class ReleasableReference<Object: Sendable>: Sendable {
     private let reference: Mutex<Object?>
 
-    init(_ object: Object) {
+    package init(_ object: Object? = nil) {
         reference = Mutex(object)
     }
 
-    /// The object; nil once it was released.
-    var object: Object? { reference.withLock { $0 } }
+    /// The object; nil before it is set, and once it was released.
+    package var object: Object? { reference.withLock { $0 } }
+
+    /// Sets the object; there was none before.
+    package func set(_ object: Object) {
+        reference.withLock { $0 = object }
+    }
 
     /// Releases the object.
-    func release() {
-        let old = reference.withLock { $0.take() }
-        withExtendedLifetime(old) {}  // released without the lock
+    ///
+    /// - Returns: the object: so it is released without the lock.
+    @discardableResult
+    func release() -> Object? {
+        reference.withLock { $0.take() }
     }
 }
 
@@ -27,7 +35,7 @@ final class ReleasableReference<Object: Sendable>: Sendable {
 package final class WeakReference<Object: AnyObject & Sendable>: Sendable {
     package weak let object: Object?
 
-    package init(object: Object?) {
+    package init(_ object: Object?) {
         self.object = object
     }
 }

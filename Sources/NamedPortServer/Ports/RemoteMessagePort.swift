@@ -294,7 +294,7 @@ extension RemoteMessagePort {
         let (winner, other) = known.withLock { known -> (RemoteMessagePort, RemoteMessagePort?) in
             let other = known[key]?.object
             if let other, !other.isInvalid { return (other, other) }
-            known[key] = WeakReference(object: made)
+            known[key] = WeakReference(made)
             return (made, other)
         }
         withExtendedLifetime(other) {}
