@@ -27,12 +27,7 @@ package enum IOThread {
     /// Its loop.
     package static func loop() throws(PortError) -> ThreadRunLoop {
         if let receiver = receiver.withLock({ $0 }), receiver.isOurs { return receiver.thread.loop }
-        let made: ResidentThread
-        do throws(SystemError) {
-            made = try ResidentThread(name: "port-receiver")
-        } catch {
-            throw PortError(error)
-        }
+        let made = try PortError.converting(ResidentThread(name: "port-receiver"))
         return receiver.withLock { receiver in
             if let receiver, receiver.isOurs { return receiver.thread.loop }
             // SAFETY: the reference is never used: the parent's thread, which does not exist here, is never stopped.

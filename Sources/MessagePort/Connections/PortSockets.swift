@@ -41,11 +41,7 @@ package final class PortSockets: QuotaObserver {
     private let forkCount = sysForkCount()  // immutable
 
     package init() throws(PortError) {
-        do throws(SystemError) {
-            epoll = try EpollSet()
-        } catch {
-            throw PortError(error)
-        }
+        epoll = try PortError.converting(EpollSet())
     }
 
     /// Whether these are a forked child's copies of its parent's sockets.

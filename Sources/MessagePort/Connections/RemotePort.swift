@@ -279,11 +279,7 @@ extension SocketConnection {
         let watch = try RoomWatch(self, for: port)
         let source = RunLoopSource(
             name: "port room", keepsModeAlive: false, routine: RoomRoutine(watch: watch, notice: notice))
-        do throws(SystemError) {
-            try source.watch(pollable: watch.rawValue)
-        } catch {
-            throw PortError(error)
-        }
+        try PortError.converting(source.watch(pollable: watch.rawValue))
         notice.attach(source)
         try notice.loop.addOrThrow(source, to: notice.mode)
         if notice.loop.hasEnded { notice.cancel() }
@@ -322,15 +318,10 @@ private final class RoomWatch: Sendable {
     init(_ connection: SocketConnection, for port: RemotePort?) throws(PortError) {
         self.connection = connection
         self.port = port
-        do throws(SystemError) {
-            let trigger = try EpollSet()
-            // The end of a port closes its connections for receiving, which here would look like the peer's end.
-            let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
-            try trigger.add(connection.descriptor.rawValue, events, key: 0)
-            self.trigger = trigger
-        } catch {
-            throw PortError(error)
-        }
+        trigger = try PortError.converting(EpollSet())
+        // The end of a port closes its connections for receiving, which here would look like the peer's end.
+        let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
+        try PortError.converting(trigger.add(connection.descriptor.rawValue, events, key: 0))
     }
 
     var rawValue: CInt { trigger.raw }

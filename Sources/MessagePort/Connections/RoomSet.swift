@@ -18,11 +18,7 @@ package final class RoomSet: Sendable {
 
     /// Makes a set that a loop watches from now on.
     init(watchedOn loop: ThreadRunLoop) throws(PortError) {
-        do throws(SystemError) {
-            set = try EpollSet()
-        } catch {
-            throw PortError(error)
-        }
+        set = try PortError.converting(EpollSet())
         let source = RunLoopSource(
             name: "port room", keepsModeAlive: false, routine: Routine(rooms: self))
         try loop.addOrThrow(source, to: .default)

@@ -212,11 +212,7 @@ extension SocketConnection: ReplyConnection {
         // A wait for a reply, or for the peer's end, is in a run that other items keep alive.
         let made = RunLoopSource(
             label: .portReplies, keepsModeAlive: false, routine: ReplyRoutine(connection: self))
-        do throws(SystemError) {
-            try made.watch(pollable: descriptor.rawValue)
-        } catch {
-            throw PortError(error)
-        }
+        try PortError.converting(made.watch(pollable: descriptor.rawValue))
         let source = state.withLock { state in
             if state.life.failure == nil && state.source == nil { state.source = made }
             return state.source

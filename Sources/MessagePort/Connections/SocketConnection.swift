@@ -134,11 +134,7 @@ package final class SocketConnection: Sendable {
     }
 
     private static func peer(of descriptor: SharedDescriptor) throws(PortError) -> PeerIdentity {
-        do throws(SystemError) {
-            return try PeerIdentity(ofPeerOf: descriptor.rawValue)
-        } catch {
-            throw PortError(error)
-        }
+        return try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue))
     }
 
     deinit {

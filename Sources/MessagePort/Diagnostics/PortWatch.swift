@@ -67,12 +67,8 @@ package struct PortWatch: ~Copyable {
     private static func event(
         of question: PortQuery, until deadline: MonotonicInstant
     ) throws(PortError) -> PacketAssembly.Event? {
-        do throws(SystemError) {
-            if try sysPoll(question.rawValue, .readable, until: deadline).isEmpty { return nil }
-            return try question.receive() ?? .portEnded
-        } catch {
-            throw PortError(error)
-        }
+        if try PortError.converting(sysPoll(question.rawValue, .readable, until: deadline)).isEmpty { return nil }
+        return try PortError.converting(question.receive()) ?? .portEnded
     }
 }
 

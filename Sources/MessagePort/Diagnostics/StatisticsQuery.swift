@@ -55,11 +55,7 @@ package struct StatisticsQuery: ~Copyable {
         let roundCount = max(1, (addresses.count + Self.simultaneous - 1) / Self.simultaneous)
         share = max(.zero, MonotonicInstant.now.duration(to: deadline)) / roundCount
         answers = Array(repeating: .silent, count: addresses.count)
-        do throws(SystemError) {
-            epoll = try EpollSet()
-        } catch {
-            throw PortError(error)
-        }
+        epoll = try PortError.converting(EpollSet())
     }
 
     /// Asks ports for their statistics. Those of ports of this process are read directly.
@@ -113,11 +109,7 @@ package struct StatisticsQuery: ~Copyable {
         case .busy: answers[index] = .busy
         case .dead: break
         case .asked(let question):
-            do throws(SystemError) {
-                try epoll.add(question.rawValue, .readable, key: UInt64(index))
-            } catch {
-                throw PortError(error)
-            }
+            try PortError.converting(epoll.add(question.rawValue, .readable, key: UInt64(index)))
             open[index] = (question, .now)
         }
     }
@@ -183,12 +175,8 @@ struct PortQuery: Sendable {
         case .busy: return .busy
         case .dead: return .dead
         case .connected(let socket, _):
-            do throws(SystemError) {
-                let outcome = try sysSendPacket(socket.rawValue, head: header.words)
-                return outcome == .sent ? .asked(PortQuery(socket: socket)) : .dead
-            } catch {
-                throw PortError(error)
-            }
+            let outcome = try PortError.converting(sysSendPacket(socket.rawValue, head: header.words))
+            return outcome == .sent ? .asked(PortQuery(socket: socket)) : .dead
         }
     }
 

@@ -67,11 +67,7 @@ extension LocalPort {
     }
 
     private func watch(_ sockets: PortSockets, by source: RunLoopSource) throws(PortError) {
-        do throws(SystemError) {
-            try source.watch(pollable: sockets.rawValue)
-        } catch {
-            throw PortError(error)
-        }
+        try PortError.converting(source.watch(pollable: sockets.rawValue))
     }
 
     /// Makes the sockets the port's own, if every attached source watches them and the doorbell can.

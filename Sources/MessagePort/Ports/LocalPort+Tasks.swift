@@ -71,11 +71,7 @@ extension LocalPort {
     private func watchSockets() throws(PortError) {
         guard let sockets else { return }
         let watch = try taskWatch()
-        do throws(SystemError) {
-            try watch.begin(sockets.rawValue)
-        } catch {
-            throw PortError(error)
-        }
+        try PortError.converting(watch.begin(sockets.rawValue))
     }
 
     /// What receives from the sockets for tasks; makes it when there is none.

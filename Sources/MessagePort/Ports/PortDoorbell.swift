@@ -32,13 +32,9 @@ public final class PortDoorbell: Sendable {
     private static let socketsKey: UInt64 = 2
 
     init() throws(PortError) {
-        do throws(SystemError) {
-            doorbell = try EventDescriptor()
-            members = try EpollSet()
-            try members.add(doorbell.raw, .readable, key: Self.doorbellKey)
-        } catch {
-            throw PortError(error)
-        }
+        doorbell = try PortError.converting(EventDescriptor())
+        members = try PortError.converting(EpollSet())
+        try PortError.converting(members.add(doorbell.raw, .readable, key: Self.doorbellKey))
     }
 
     /// The descriptor: open as long as this object or the port exists; owned by the library.

@@ -68,11 +68,7 @@ public struct ConnectingPeer: ~Copyable {
     ///
     /// - Throws: ``PortError/Code/systemCallFailed`` with `ENOPROTOOPT` where the kernel does not report them.
     public func supplementaryGroups() throws(PortError) -> [UInt32] {
-        do throws(SystemError) {
-            return try sysPeerGroups(socket.rawValue)
-        } catch {
-            throw PortError(error)
-        }
+        return try PortError.converting(sysPeerGroups(socket.rawValue))
     }
 
     /// A descriptor of the process (`pidfd_open(2)`): it identifies this process alone, even when its number is given

@@ -166,11 +166,7 @@ extension MachPort {
 extension ThreadRunLoop {
     /// Adds a source whose descriptor the kernel may refuse to watch.
     package func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {
-        do throws(SystemError) {
-            try tryAdd(source, to: mode)
-        } catch {
-            throw PortError(error)
-        }
+        try PortError.converting(tryAdd(source, to: mode))
     }
 
     /// Schedules a port on this loop. `-[NSRunLoop addPort:forMode:]`.

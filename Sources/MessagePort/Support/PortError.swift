@@ -72,6 +72,20 @@ public struct PortError: Error, Hashable, Sendable {
     }
 }
 
+extension PortError {
+    /// The result of system calls, whose error becomes one of this library.
+    @inline(__always)
+    package static func converting<Success: ~Copyable>(
+        _ calls: @autoclosure () throws(SystemError) -> Success
+    ) throws(PortError) -> Success {
+        do throws(SystemError) {
+            return try calls()
+        } catch {
+            throw PortError(error)
+        }
+    }
+}
+
 extension PortError.Code {
     /// The port, which belongs to this process, was invalidated. `kCFMessagePortIsInvalid`.
     public static let invalidPort = Self(1, "invalidPort")

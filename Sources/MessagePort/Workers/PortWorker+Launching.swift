@@ -78,12 +78,10 @@ extension PortWorker {
 extension WorkerRecord {
     /// Records the process that was started.
     fileprivate func watch(process: pid_t) throws(PortError) {
-        do throws(SystemError) {
-            guard let launched = try LaunchedProcess.watching(child: process) else { return processDidEnd() }
-            setProcess(launched)
-        } catch {
-            throw PortError(error)
+        guard let launched = try PortError.converting(LaunchedProcess.watching(child: process)) else {
+            return processDidEnd()
         }
+        setProcess(launched)
     }
 }
 

@@ -155,11 +155,7 @@ extension WorkerRecord {
         try checkProcess()
         let source = exitSource()
         if let process, exit == nil {
-            do throws(SystemError) {
-                try source.watch(pollable: process.rawValue)
-            } catch {
-                throw PortError(error)
-            }
+            try PortError.converting(source.watch(pollable: process.rawValue))
         }
         var watcher = watcher
         watcher.source = source

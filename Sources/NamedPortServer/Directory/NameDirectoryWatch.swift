@@ -81,11 +81,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     /// A descriptor that never becomes readable.
     private static func nothing() throws(PortError) -> EpollSet {
-        do throws(SystemError) {
-            return try EpollSet()
-        } catch {
-            throw PortError(error)
-        }
+        return try PortError.converting(EpollSet())
     }
 
     private init(
@@ -171,12 +167,8 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     }
 
     private func read() throws(PortError) -> [DirectoryReport] {
-        do throws(SystemError) {
-            guard case .reports(let watch) = kernel else { return [] }
-            return try watch.value.reports()
-        } catch {
-            throw PortError(error)
-        }
+        guard case .reports(let watch) = kernel else { return [] }
+        return try PortError.converting(watch.value.reports())
     }
 
     /// The kernel gives the same error when no descriptor and when no inotify instance is left.

@@ -39,11 +39,7 @@ struct NameEntry: Sendable {
     /// is equal to itself alone.
     static func all(in names: TrustedDirectory) throws(PortError) -> [String: NameEntry] {
         let files: [String]
-        do throws(SystemError) {
-            files = try sysList(in: names.raw)
-        } catch {
-            throw PortError(error)
-        }
+        files = try PortError.converting(sysList(in: names.raw))
         var entries: [String: NameEntry] = [:]
         for file in files where PortName(fileName: file) != nil { entries[file] = try read(at: file, in: names) }
         return entries

@@ -44,12 +44,8 @@ final class NameMonitor: Sendable {
     /// - Throws: as `NameDirectoryWatch.begin`.
     init(_ path: String, mayBeShared: Bool = false, scanning: IntervalScans? = nil) throws(PortError) {
         let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared, scanning: scanning)
-        do throws(SystemError) {
-            epoll = try EpollSet()
-            try epoll.add(watch.raw, .readable, key: Self.directoryKey)
-        } catch {
-            throw PortError(error)
-        }
+        epoll = try PortError.converting(EpollSet())
+        try PortError.converting(epoll.add(watch.raw, .readable, key: Self.directoryKey))
         state = Mutex(State(watch: watch))
     }
 

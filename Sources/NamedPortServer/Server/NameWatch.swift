@@ -52,11 +52,7 @@ public final class NameWatch: Sendable {
     private static func begin(
         _ source: RunLoopSource, watching descriptor: CInt, on loop: ThreadRunLoop, in mode: RunLoopMode
     ) throws(PortError) {
-        do throws(SystemError) {
-            try source.watch(descriptor)
-        } catch {
-            throw PortError(error)
-        }
+        try PortError.converting(source.watch(descriptor))
         try loop.addOrThrow(source, to: mode)
         source.ring()
     }

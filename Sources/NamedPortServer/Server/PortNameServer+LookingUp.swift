@@ -119,11 +119,7 @@ extension PortNameServer {
             let wait = try NameWait(for: portName, in: self)
             repeat {
                 if let right = try wait.poll() { return right }
-                do throws(SystemError) {
-                    _ = try sysPoll(wait.raw, .readable, until: min(deadline, wait.nextCheck))
-                } catch {
-                    throw PortError(error)
-                }
+                _ = try PortError.converting(sysPoll(wait.raw, .readable, until: min(deadline, wait.nextCheck)))
             } while .now < deadline
             if let right = try wait.poll(isLast: true) { return right }
         }

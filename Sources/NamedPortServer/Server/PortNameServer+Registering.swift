@@ -200,11 +200,7 @@ extension PortNameServer {
     }
 
     private static func listener(_ descriptor: CInt, _ address: PortAddress) throws(PortError) -> Listener {
-        do throws(SystemError) {
-            return Listener(inherited: try sysDuplicate(descriptor), path: address.path)
-        } catch {
-            throw PortError(error)
-        }
+        return Listener(inherited: try PortError.converting(sysDuplicate(descriptor)), path: address.path)
     }
 }
 

@@ -53,11 +53,7 @@ public final class TraceService: Sendable {
 
     private init(_ loops: [ThreadRunLoop], _ nameServer: PortNameServer) throws(PortError) {
         let recording = Recording(loops)
-        do throws(SystemError) {
-            thread = try ResidentThread(name: "trace service")
-        } catch {
-            throw PortError(error)
-        }
+        thread = try PortError.converting(ResidentThread(name: "trace service"))
         port = LocalMessagePort(nameServer: nameServer) { _, message in recording.answer(message) }
         self.recording = recording
         try port.setName(Self.name(of: sysProcessID()))
