@@ -7,14 +7,14 @@ package import RunLoopCore
 /// The destination of a right whose port was known to be gone when the right was sent.
 package final class DeadPort: PortEndpoint {
     private let path: PortAddress  // immutable
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     package init(_ path: PortAddress) {
         self.path = path
     }
 
     deinit {
-        if forkCount == sysForkCount() { RightsTable.shared.prune(path) }
+        if !forkGuard.isInherited { RightsTable.shared.prune(path) }
     }
 
     package var label: String { "port at \(harmlessText(path.path))" }

@@ -13,23 +13,22 @@ package enum IOThread {
     private struct Receiver {
         var thread: ResidentThread
         var rooms: RoomSet?
-        let forkCount = sysForkCount()
-        var isOurs: Bool { forkCount == sysForkCount() }
+        let forkGuard = ForkGuard()
     }
 
     private static let receiver = Mutex<Receiver?>(nil)
 
     /// Its loop, if it has started.
     package static var startedLoop: ThreadRunLoop? {
-        receiver.withLock { $0 }.flatMap { $0.isOurs ? $0.thread.loop : nil }
+        receiver.withLock { $0 }.flatMap { $0.forkGuard.isInherited ? nil : $0.thread.loop }
     }
 
     /// Its loop.
     package static func loop() throws(PortError) -> ThreadRunLoop {
-        if let receiver = receiver.withLock({ $0 }), receiver.isOurs { return receiver.thread.loop }
+        if let receiver = receiver.withLock({ $0 }), !receiver.forkGuard.isInherited { return receiver.thread.loop }
         let made = try PortError.converting(ResidentThread(name: "port-receiver"))
         return receiver.withLock { receiver in
-            if let receiver, receiver.isOurs { return receiver.thread.loop }
+            if let receiver, !receiver.forkGuard.isInherited { return receiver.thread.loop }
             // SAFETY: the reference is never used: the parent's thread, which does not exist here, is never stopped.
             if let receiver {
                 _ = unsafe Unmanaged.passRetained(receiver.thread)

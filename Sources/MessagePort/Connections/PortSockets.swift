@@ -38,14 +38,14 @@ package final class PortSockets: QuotaObserver {
     let accounts = PeerQuotas()
     /// Whether the kernel has failed to add a connection to the set again.
     private let lacksConnection = Atomic<Bool>(false)
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     package init() throws(PortError) {
         epoll = try PortError.converting(EpollSet())
     }
 
     /// Whether these are a forked child's copies of its parent's sockets.
-    var isInherited: Bool { sysForkCount() != forkCount }
+    var isInherited: Bool { forkGuard.isInherited }
 
     /// The descriptor to wait on.
     var rawValue: CInt { epoll.raw }

@@ -23,7 +23,7 @@ package final class RemotePort: PortEndpoint {
     let link = Mutex(Link())
     /// The connection: made once, and retained. Set under the lock of `link`, read without it.
     let made = SetOnceReference<SocketConnection>()
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
     /// How many requests wait in each loop and mode, nested ones included.
     private let waiting = Mutex<[Waiters: Int]>([:])
 
@@ -51,7 +51,7 @@ package final class RemotePort: PortEndpoint {
     }
 
     /// Whether this is a forked child's copy of its parent's object, whose locks it must not touch.
-    var isInherited: Bool { sysForkCount() != forkCount }
+    var isInherited: Bool { forkGuard.isInherited }
 
     package func checkProcess() throws(PortError) {
         if isInherited { throw PortError(.forkedProcess).at("the port at \(portAddress.path)") }

@@ -109,7 +109,7 @@ package final class SocketConnection: Sendable {
     private let knownLedger = SetOnceReference<PeerQuotas>()
     /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without.
     private let hasFailed = Atomic<Bool>(false)
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     /// Takes over a connected socket.
     ///
@@ -142,7 +142,7 @@ package final class SocketConnection: Sendable {
     }
 
     /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
-    var isInherited: Bool { sysForkCount() != forkCount }
+    var isInherited: Bool { forkGuard.isInherited }
 
     /// - Parameter sink: the port that the peer's messages are for.
     /// - Returns: the accounts that they are charged to; nil at the right's end.
@@ -163,7 +163,7 @@ package final class SocketConnection: Sendable {
     var awaitsRingAnswer: Bool { sender.channel.path.withLock { $0.isOffered } }
 
     func checkProcess() throws(PortError) {
-        if isInherited { throw PortError(.forkedProcess) }
+        try forkGuard.check()
     }
 
     var isClosed: Bool { hasFailed.load(ordering: .sequentiallyConsistent) }

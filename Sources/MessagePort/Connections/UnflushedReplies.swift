@@ -17,14 +17,14 @@ final class UnflushedReplies: Sendable {
     /// that enters meanwhile takes over the wake-up.
     private let count = Atomic<Int>(0)
     private let waiting = Mutex(State())
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     private static let known = Mutex(UnflushedReplies())
 
     /// The count of this process. A forked child has none of its parent's.
     static var current: UnflushedReplies {
         known.withLock { known in
-            if known.forkCount != sysForkCount() {
+            if known.forkGuard.isInherited {
                 // SAFETY: the reference is never used: events that the parent's threads wait for are never released.
                 _ = unsafe Unmanaged.passRetained(known)
                 known = UnflushedReplies()

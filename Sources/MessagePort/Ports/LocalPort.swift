@@ -107,7 +107,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     let readsAhead: Bool  // immutable; here it costs no memory
     /// How many times the receive right's handler was replaced.
     let receiverChanges = Atomic<UInt32>(0)  // here it costs no memory
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
     /// Identifies the port within this process in descriptions and errors.
     let number = LocalPort.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
     private static let lastNumber = Atomic<UInt64>(0)
@@ -135,7 +135,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     /// Whether this is a forked child's copy of its parent's port, whose locks may be held by threads that do not exist
     /// here.
-    package var isInherited: Bool { sysForkCount() != forkCount }
+    package var isInherited: Bool { forkGuard.isInherited }
 
     package func checkProcess() throws(PortError) {
         if isInherited { throw PortError(.forkedProcess).at(label) }

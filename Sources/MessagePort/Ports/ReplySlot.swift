@@ -35,7 +35,7 @@ final class ReplySlot: ReplyReceiver {
     private let directToken = Atomic<UInt64>(0)
     private let wasRead = Atomic<Bool>(false)
     private let wasRightRemoved = Atomic<Bool>(false)
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     /// A slot for a request to a destination.
     ///
@@ -50,7 +50,7 @@ final class ReplySlot: ReplyReceiver {
 
     /// Whether this is a forked child's copy: no requester waits here, and the lock and the loop may belong to a thread
     /// that does not exist here.
-    private var isInherited: Bool { sysForkCount() != forkCount }
+    private var isInherited: Bool { forkGuard.isInherited }
 
     var isWaiting: Bool {
         state.withLock { if case .waiting = $0.stage { true } else { false } }
@@ -62,7 +62,7 @@ final class ReplySlot: ReplyReceiver {
     // MARK: The callee's side
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
-        if isInherited { throw PortError(.forkedProcess) }
+        try forkGuard.check()
         guard end(.replied(message)) else { throw PortError(.deadName) }
     }
 
@@ -72,7 +72,7 @@ final class ReplySlot: ReplyReceiver {
 
     /// A port of this process forwarded the request to another process: the I/O thread watches for the reply.
     func expectReply(over connection: any ReplyConnection) throws(PortError) {
-        if isInherited { throw PortError(.forkedProcess) }
+        try forkGuard.check()
         if direct == ObjectIdentifier(connection) { return }
         let loop = try IOThread.loop()
         guard let source = try connection.replySource() else { return }

@@ -18,7 +18,7 @@ final class PeerQuotas: Sendable {
     /// until the sockets are closed: with a weak reference, each use of the sockets would count references on the slow
     /// path.
     private let sockets = Mutex<(any QuotaObserver)?>(nil)
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     func withLock<Result>(_ body: (inout PeerUsage) -> Result) -> Result { accounts.withLock { body(&$0) } }
 
@@ -89,7 +89,7 @@ final class PeerQuotas: Sendable {
     /// Deducts a cost from its account; connections that were paused because of it resume. In a forked child, whose
     /// accounts belong to the parent, it does nothing.
     func refund(_ cost: ResourceUsage, by owner: PeerID) {
-        if sysForkCount() != forkCount { return }
+        if forkGuard.isInherited { return }
         if withLock({ $0.refund(cost, by: owner) }) { sockets.withLock({ $0 })?.resume(owner) }
     }
 }

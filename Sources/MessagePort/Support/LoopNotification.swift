@@ -104,7 +104,7 @@ public final class NoticeRequest: Sendable {
     }
 
     private let state = Mutex(State())
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     /// Withdraws the notice, unless its loop has begun to call the handler.
     ///
@@ -116,7 +116,7 @@ public final class NoticeRequest: Sendable {
     @discardableResult
     public func cancel() -> Bool {
         // In a forked child the notice belongs to the parent, and is never delivered.
-        if sysForkCount() != forkCount { return true }
+        if forkGuard.isInherited { return true }
         let (wasCalled, cancellation) = state.withLock { state in
             if !state.wasCalled { state.isCancelled = true }
             return (state.wasCalled, state.cancellation.take())

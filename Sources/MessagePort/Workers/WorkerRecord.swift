@@ -39,14 +39,14 @@ final class WorkerRecord: Sendable {
     }
 
     let state = Mutex(State())
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     /// Whether this is a forked child's copy of the record of its parent's worker. Nothing is known from it, and its
     /// lock may be held by a thread that does not exist here.
-    var isInherited: Bool { sysForkCount() != forkCount }
+    var isInherited: Bool { forkGuard.isInherited }
 
     func checkProcess() throws(PortError) {
-        if isInherited { throw PortError(.forkedProcess) }
+        try forkGuard.check()
     }
 
     /// The right to the worker's port; nil before the check-in.

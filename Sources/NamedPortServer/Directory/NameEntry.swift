@@ -95,7 +95,7 @@ final class NameRegistration: Sendable {
 
     private let state: Mutex<State>
     private let owner: ObjectIdentifier  // immutable; the port, which has the name no longer than it lives
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     /// Makes the name end with the port.
     init(_ file: consuming LockedFile, for port: LocalPort, whenFreed: @escaping @Sendable (NameRegistration) -> Void) {
@@ -113,7 +113,7 @@ final class NameRegistration: Sendable {
     func belongs(to port: LocalPort) -> Bool { owner == ObjectIdentifier(port) }
 
     /// Whether this is a forked child's copy: the name belongs to its parent.
-    var isInherited: Bool { sysForkCount() != forkCount }
+    var isInherited: Bool { forkGuard.isInherited }
 
     /// Whether its file can be found: no process has removed it, or the directory, without the lock.
     var isReachable: Bool { state.withLock { $0.file?.isReachable ?? false } }

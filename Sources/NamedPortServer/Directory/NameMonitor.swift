@@ -33,7 +33,7 @@ final class NameMonitor: Sendable {
     private static let directoryKey: UInt64 = 0
     private let epoll: EpollSet  // immutable
     private let state: Mutex<State>
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     /// Begins to watch; the first names that it reports are those that are held now.
     ///
@@ -66,7 +66,7 @@ final class NameMonitor: Sendable {
     /// - Throws: `forkedProcess`; `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`. The next
     ///   call reads everything again, so nothing is lost.
     func next() throws(PortError) -> NameEvent? {
-        if sysForkCount() != forkCount { throw PortError(.forkedProcess) }
+        try forkGuard.check()
         return try state.withLock { (state) throws(PortError) in
             do throws(PortError) {
                 if state.pending.isEmpty { try read(&state) }

@@ -30,7 +30,7 @@ public final class RemoteMessagePort: Sendable {
     let state = Mutex(State())
     /// The requests that wait for their replies.
     let requests = RequestGroup()
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     /// Looks a name up. Does not wait for it to appear.
     ///
@@ -61,7 +61,7 @@ public final class RemoteMessagePort: Sendable {
 
     /// Whether this is a forked child's copy of its parent's object: a thread that the child does not have may hold its
     /// lock.
-    var isInherited: Bool { sysForkCount() != forkCount }
+    var isInherited: Bool { forkGuard.isInherited }
 
     /// Whether it was invalidated here, or its end was noticed.
     var isInvalid: Bool { isInherited || state.withLock { $0.isInvalid } }
@@ -143,7 +143,7 @@ extension RemoteMessagePort {
     }
 
     private func checkValid() throws(PortError) {
-        if isInherited { throw PortError(.forkedProcess) }
+        try forkGuard.check()
         if isInvalid { throw PortError(.invalidPort) }
     }
 }
@@ -166,7 +166,7 @@ extension RemoteMessagePort {
     public func setInvalidationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
     ) throws(PortError) {
-        if isInherited { throw PortError(.forkedProcess) }
+        try forkGuard.check()
         let watch = handler.map { DeathWatcher(loop: loop, mode: mode, handler: $0) }
         let (isInvalid, old) = state.withLock { state in
             let old = state.removeWatch()
