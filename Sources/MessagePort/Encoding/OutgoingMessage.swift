@@ -3,7 +3,7 @@
 
 import PortSystem
 
-// A message's parts as the payload of its packets: the records that MessageCodec.swift describes. Nothing is copied
+// A message's parts as the payload of its packets: the records that EncodedMessage.swift describes. Nothing is copied
 // without need: a message of one part, bytes, allocates nothing.
 //
 //   lead: the first record's head │ records: the others, and the first one's body
