@@ -137,7 +137,7 @@ private struct ForkedUse: Sendable {
             guard lockIsHeld else { return locked.open() }
             loop.state.withLock { _ in
                 port.localPort.state.withLock { _ in
-                    remote.link.withLock { _ in
+                    remote.failure.withLock { _ in
                         locked.open()
                         mayUnlock.wait()
                     }

@@ -9,19 +9,15 @@ import Synchronization
 /// one connection, however many rights and threads use it. A right that came in a message is not connected before it is
 /// used: the sender of an address chooses where it leads, so the receiving thread does nothing about it.
 package final class RemotePort: PortEndpoint {
-    struct Link {
-        /// Why there will never be a connection.
-        var failure: PortError?
-    }
-
     private struct Waiters: Hashable {
         var loop: ObjectIdentifier
         var mode: RunLoopMode
     }
 
     let portAddress: PortAddress  // immutable
-    let link = Mutex(Link())
-    /// The connection: made once, and retained. Set under the lock of `link`, read without it.
+    /// Why there will never be a connection.
+    let failure = Mutex<PortError?>(nil)
+    /// The connection: made once, and retained. Set under the lock of `failure`, read without it.
     let made = SetOnceReference<SocketConnection>()
     private let forkGuard = ForkGuard()  // immutable
     /// How many requests wait in each loop and mode, nested ones included.
@@ -107,7 +103,7 @@ package final class RemotePort: PortEndpoint {
             return {}
         }
         try connection.watchDeath(watcher)
-        return { [weak connection, mark = watcher.mark] in connection?.forgetWatcher(mark) }
+        return { [weak connection, number = watcher.number] in connection?.forgetWatcher(number) }
     }
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
@@ -165,7 +161,7 @@ extension RemotePort {
     /// Whether the port is known to be gone. Does not connect.
     package var isDead: Bool {
         if isInherited { return true }
-        return link.withLock { $0.failure != nil } || connection?.isDeadName == true
+        return failure.withLock { $0 != nil } || connection?.isDeadName == true
     }
 
     package func isFoundDead() -> Bool {
@@ -190,16 +186,16 @@ extension RemotePort {
     func reached(until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SocketConnection {
         try checkProcess()
         if let known = connection { return known }
-        if let failure = link.withLock({ $0.failure }) { throw failure }
+        if let failure = failure.withLock({ $0 }) { throw failure }
         let outcome = Result { () throws(PortError) in try connect(until: deadline) }
         // Of concurrent threads the first decides; the others' connections are released after the unlock. Also when the
         // first has found no listener: with a connection the port would be dead and alive.
-        let decided = link.withLock { link -> Result<SocketConnection, PortError> in
+        let decided = failure.withLock { failure -> Result<SocketConnection, PortError> in
             if let connection { return .success(connection) }
-            if let failure = link.failure { return .failure(failure) }
+            if let failure { return .failure(failure) }
             switch outcome {
             case .success(let connection): made.set(connection)
-            case .failure(let error): if !error.isTransient { link.failure = error }
+            case .failure(let error): if !error.isTransient { failure = error }
             }
             return outcome
         }
@@ -276,9 +272,8 @@ extension SocketConnection {
     /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; then the notice is still the
     ///   caller's.
     func watchRoom(_ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
-        let watch = try RoomWatch(self, for: port)
-        let source = RunLoopSource(
-            name: "port room", keepsModeAlive: false, routine: RoomRoutine(watch: watch, notice: notice))
+        let watch = try RoomWatch(self, for: port, notice)
+        let source = RunLoopSource(name: "port room", keepsModeAlive: false, routine: watch)
         try PortError.converting(source.watch(pollable: watch.rawValue))
         notice.attach(source)
         try notice.loop.addOrThrow(source, to: notice.mode)
@@ -297,27 +292,18 @@ extension SocketConnection {
     }
 }
 
-/// Delivers the notice when there is room.
-private struct RoomRoutine: SourceRoutine {
-    let watch: RoomWatch
-    let notice: LoopNotification<SendPossibility>
-
-    func perform() -> SourceOutcome {
-        guard let possibility = watch.possibility else { return .nothing }
-        notice.notify(possibility)
-        return .handled
-    }
-}
-
-/// A run loop waits for readable descriptors; a set that waits for room is readable when there is some.
-private final class RoomWatch: Sendable {
+/// Delivers a notice when there is room. A run loop waits for readable descriptors; a set that waits for room is
+/// readable when there is some.
+private final class RoomWatch: SourceRoutine {
     private let connection: SocketConnection  // immutable
     private let port: RemotePort?  // immutable; retains the right while the notice waits for room
+    private let notice: LoopNotification<SendPossibility>  // immutable
     private let trigger: EpollSet  // immutable
 
-    init(_ connection: SocketConnection, for port: RemotePort?) throws(PortError) {
-        self.connection = connection
-        self.port = port
+    init(
+        _ connection: SocketConnection, for port: RemotePort?, _ notice: LoopNotification<SendPossibility>
+    ) throws(PortError) {
+        (self.connection, self.port, self.notice) = (connection, port, notice)
         trigger = try PortError.converting(EpollSet())
         // The end of a port closes its connections for receiving, which here would look like the peer's end.
         let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
@@ -326,8 +312,14 @@ private final class RoomWatch: Sendable {
 
     var rawValue: CInt { trigger.raw }
 
-    /// What to deliver now; nil when there is no room.
-    var possibility: SendPossibility? {
+    func perform() -> SourceOutcome {
+        guard let possibility = poll() else { return .nothing }
+        notice.notify(possibility)
+        return .handled
+    }
+
+    /// - Returns: what to deliver now; nil when there is no room.
+    private func poll() -> SendPossibility? {
         if connection.isInherited { return .deadName }
         if connection.port == nil, connection.isFoundDead() { return .deadName }
         let events = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []

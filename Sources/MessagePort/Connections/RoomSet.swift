@@ -7,7 +7,7 @@ import Synchronization
 
 /// The connections of this process that have a backlog, until there is room for it: one set for all of them, so that a
 /// peer that does not read takes no descriptor for each of its connections.
-package final class RoomSet: Sendable {
+package final class RoomSet: SourceRoutine {
     private struct State {
         var lastKey: UInt64 = 0
         var waiting: [UInt64: SocketConnection] = [:]
@@ -19,8 +19,7 @@ package final class RoomSet: Sendable {
     /// Makes a set that a loop watches from now on.
     init(watchedOn loop: ThreadRunLoop) throws(PortError) {
         set = try PortError.converting(EpollSet())
-        let source = RunLoopSource(
-            name: "port room", keepsModeAlive: false, routine: Routine(rooms: self))
+        let source = RunLoopSource(name: "port room", keepsModeAlive: false, routine: self)
         try loop.addOrThrow(source, to: .default)
         do throws(SystemError) {
             try source.watch(pollable: set.raw)
@@ -43,7 +42,8 @@ package final class RoomSet: Sendable {
         }
     }
 
-    fileprivate func notify() {
+    /// Notifies the connections that have room.
+    package func perform() -> SourceOutcome {
         for report in set.wait(until: .distantPast) {
             guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else {
                 continue
@@ -52,15 +52,6 @@ package final class RoomSet: Sendable {
             set.remove(connection.descriptor.rawValue)
             connection.roomDidCome()
         }
-    }
-}
-
-/// Notifies the connections that have room.
-private struct Routine: SourceRoutine {
-    let rooms: RoomSet
-
-    func perform() -> SourceOutcome {
-        rooms.notify()
         return .handled
     }
 }

@@ -7,6 +7,7 @@
 
 package import PortSystem
 package import RunLoopCore
+import Synchronization
 
 package protocol PortEndpoint: AnyObject, Sendable {
     /// Queues the message at the port; waits for room until the deadline. A deadline in the past still sends when there
@@ -90,10 +91,9 @@ package struct DeathWatcher: Sendable {
     package let loop: ThreadRunLoop
     package let mode: RunLoopMode
     package let handler: @Sendable () -> Void
-    /// Its identity.
-    package let mark = Mark()
-
-    package final class Mark: Sendable {}
+    /// Identifies it among the watchers of this process.
+    let number = DeathWatcher.lastNumber.add(1, ordering: .relaxed).newValue
+    private static let lastNumber = Atomic<UInt64>(0)
 
     package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
         self.loop = loop

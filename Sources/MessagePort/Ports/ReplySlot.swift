@@ -258,12 +258,8 @@ final class PortReplyReceiver: ReplyReceiver {
 
 /// Requests that end with one object, through which they wait for replies.
 package final class RequestGroup: Sendable {
-    private struct State: Sendable {
-        var isClosed = false
-        var slots: [ObjectIdentifier: ReplySlot] = [:]
-    }
-
-    private let state = Mutex(State())
+    /// The requests under way; nil when the group is closed.
+    private let slots = Mutex<[ObjectIdentifier: ReplySlot]?>([:])
 
     /// A group without requests.
     package init() {}
@@ -272,25 +268,22 @@ package final class RequestGroup: Sendable {
     ///
     /// - Throws: `invalidPort` when the group is closed.
     func begin(_ slot: ReplySlot) throws(PortError) {
-        let isClosed = state.withLock { state in
-            if !state.isClosed { state.slots[ObjectIdentifier(slot)] = slot }
-            return state.isClosed
+        let isClosed = slots.withLock { slots in
+            slots?[ObjectIdentifier(slot)] = slot
+            return slots == nil
         }
         if isClosed { throw PortError(.invalidPort) }
     }
 
     /// Removes a request.
     func end(_ slot: ReplySlot) {
-        let slot = state.withLock { $0.slots.removeValue(forKey: ObjectIdentifier(slot)) }
+        let slot = slots.withLock { $0?.removeValue(forKey: ObjectIdentifier(slot)) }
         withExtendedLifetime(slot) {}
     }
 
     /// Abandons all requests under way, and refuses new ones.
     package func close(_ error: PortError) {
-        let slots = state.withLock { state in
-            state.isClosed = true
-            return state.slots
-        }
+        guard let slots = slots.withLock({ $0.take() }) else { return }
         for slot in slots.values { slot.giveUp(error) }
     }
 }
