@@ -6,10 +6,10 @@
 extension MailboxState {
     /// As the real one, for a message of which the test keeps nothing.
     mutating func admit(
-        _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: BlockingMode = .never
+        _ message: MachMessage, exceedingLimit: Bool = false, waiting sender: BlockedSender? = nil
     ) -> Admission {
         var offered: MachMessage? = message
-        return admit(&offered, exceedingLimit: exceedingLimit, waiting: patience)
+        return admit(&offered, exceedingLimit: exceedingLimit, waiting: sender)
     }
 }
 

@@ -248,7 +248,7 @@ private final class Mailbox {
     }
 
     func wait(_ id: Int32) -> BlockedSender? {
-        guard case .wait(let sender) = state.admit(MachMessage(id: id), waiting: .thread) else { return nil }
+        guard case .wait(let sender) = state.admit(MachMessage(id: id), waiting: .ofThread()) else { return nil }
         return sender
     }
 

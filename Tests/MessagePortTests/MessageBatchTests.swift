@@ -141,7 +141,7 @@ import Testing
         let first = batch?.next()?.id
         #expect(first == 0)
         _ = mailbox.admit(MachMessage(id: 4))
-        guard case .wait(let sender) = mailbox.admit(MachMessage(id: 5), waiting: .thread) else {
+        guard case .wait(let sender) = mailbox.admit(MachMessage(id: 5), waiting: .ofThread()) else {
             return #expect(Bool(false), "It is full again.")
         }
         let taken = batch?.next()?.id
@@ -164,7 +164,7 @@ import Testing
         }
         var mailbox = MailboxState(limit: 1)
         _ = mailbox.admit(MachMessage())
-        _ = mailbox.admit(MachMessage(), waiting: .thread)
+        _ = mailbox.admit(MachMessage(), waiting: .ofThread())
         var batch = mailbox.leaseBatch()
         #expect(batch == nil)
         mailbox = MailboxState(limit: 4)

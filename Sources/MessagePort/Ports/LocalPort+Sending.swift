@@ -9,7 +9,7 @@ extension LocalPort {
     package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
         try checkProcess()
         var hasRoom = false
-        switch admitHere(&offered, false, .never, &hasRoom) {
+        switch admitHere(&offered, false, nil, &hasRoom) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full where deadline.mayWait: try sendWaiting(&offered, until: deadline.instant)
@@ -19,7 +19,7 @@ extension LocalPort {
 
     private func sendWaiting(_ offered: inout MachMessage?, until deadline: MonotonicInstant) throws(PortError) {
         spinForRoom(until: deadline)
-        switch admit(&offered, waiting: .thread) {
+        switch admit(&offered, orWaiting: .ofThread()) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
@@ -33,7 +33,7 @@ extension LocalPort {
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
         try checkProcess()
         var offered: MachMessage? = message
-        switch admit(&offered, waiting: wait.mayWait ? .task(wait) : .never) {
+        switch admit(&offered, orWaiting: wait.mayWait ? BlockedSender(.task(wait)) : nil) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
@@ -65,10 +65,19 @@ extension LocalPort {
     /// Queues a message, and signals the receivers when they may be asleep. Moves it out of `offered` when it is queued
     /// or its sender waits: a wait that times out does not give it back.
     func admit(
-        _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: BlockingMode = .never
+        _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting sender: BlockedSender? = nil
     ) -> MailboxState.Admission {
         var hasRoom = false
-        return admit(&offered, exceedingLimit, patience, &hasRoom)
+        return admit(&offered, exceedingLimit, sender, &hasRoom)
+    }
+
+    /// Queues a message; without room, the sender waits. It is made only then, and without the lock.
+    private func admit(
+        _ offered: inout MachMessage?, orWaiting sender: @autoclosure () -> BlockedSender?
+    ) -> MailboxState.Admission {
+        let admission = admit(&offered)
+        guard case .full = admission, let sender = sender() else { return admission }
+        return admit(&offered, waiting: sender)
     }
 
     /// Queues a message for which there was room when it was read from its socket.
@@ -78,18 +87,18 @@ extension LocalPort {
     ///   - hasRoom: set to whether there is room for another.
     /// - Returns: whether it was queued: false when the port is dead.
     func admitFromSocket(_ offered: inout MachMessage?, _ hasRoom: inout Bool) -> Bool {
-        if case .accepted = admit(&offered, true, .never, &hasRoom) { true } else { false }
+        if case .accepted = admit(&offered, true, nil, &hasRoom) { true } else { false }
     }
 
     private func admit(
-        _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ patience: BlockingMode, _ hasRoom: inout Bool
+        _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ sender: BlockedSender?, _ hasRoom: inout Bool
     ) -> MailboxState.Admission {
-        isInherited ? .dead : admitHere(&offered, exceedingLimit, patience, &hasRoom)
+        isInherited ? .dead : admitHere(&offered, exceedingLimit, sender, &hasRoom)
     }
 
     /// `admit` for a port that is known to be this process's.
     private func admitHere(
-        _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ patience: BlockingMode, _ hasRoom: inout Bool
+        _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ sender: BlockedSender?, _ hasRoom: inout Bool
     ) -> MailboxState.Admission {
         if let interception, offered?.envelope.hasReplyRight == true, let message = offered, !isDead,
             interception.intercepts(message)
@@ -99,7 +108,7 @@ extension LocalPort {
         // Set only where there is something to do: a returned value is copied, and that counts references.
         var action: EnqueueAction?
         let admission = state.withLock { state in
-            let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: patience)
+            let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: sender)
             if case .accepted(let wasEmpty) = admission {
                 if wasEmpty || state.hasColdState || readsAhead {
                     action = EnqueueAction(
@@ -292,25 +301,18 @@ final class BlockedSender: @unchecked Sendable {
     /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
     let waiter: Waiter  // immutable
 
-    private init(_ waiter: Waiter) {
+    init(_ waiter: Waiter) {
         self.waiter = waiter
     }
 
     /// The object of a thread's last wait: a stream whose sender is faster allocates nothing for its waits.
     private static let spare = ObjectCache()
 
-    /// Makes a sender that takes the message; nil when the sender does not wait.
-    static func make(_ message: inout MachMessage?, _ patience: BlockingMode) -> BlockedSender? {
-        let made: BlockedSender
-        if case .thread = patience, let used = spare.take() as? BlockedSender {
-            made = used
-        } else {
-            guard let waiter = patience.makeWaiter() else { return nil }
-            made = BlockedSender(waiter)
-        }
-        swap(&made.message, &message)
-        return made
-    }
+    /// A sender that blocks its thread.
+    static func ofThread() -> BlockedSender { spare.take() as? BlockedSender ?? BlockedSender(.thread(ThreadEvent())) }
+
+    /// Moves its message in, before it waits.
+    func setMessage(_ message: inout MachMessage?) { swap(&self.message, &message) }
 
     /// Moves out its message, to be queued.
     func removeMessage() -> MachMessage? { message.take() }

@@ -94,8 +94,8 @@ struct MailboxState: ~Copyable {
         }
     }
 
-    /// Queues a message; `patience` says how its sender waits for room. Messages that the policy drops for it are in
-    /// `removeDropped`.
+    /// Queues a message; if there is no room for it, `sender`, unless it is nil, waits for some with the message.
+    /// Messages that the policy drops for it are in `removeDropped`.
     ///
     /// The policy ignores what came through a send-once right (`MachMessage.cameByReplyRight`): such a message drops
     /// nothing and is not dropped. With `exceedingLimit` the message needs no room: it is a reply, or the sockets have
@@ -103,17 +103,18 @@ struct MailboxState: ~Copyable {
     ///
     /// The message is moved out of `offered` when it is queued or its sender waits: a copy would count references.
     mutating func admit(
-        _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: BlockingMode = .never
+        _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting sender: BlockedSender? = nil
     ) -> Admission {
         if isDead { return .dead }
         var isAdmitted = exceedingLimit || hasRoom
-        if !isAdmitted, patience.mayWait {
+        if !isAdmitted, sender != nil {
             // A sender that waits needs to be woken when there is room: leased messages are taken without a wake-up.
             queue.revokeLease()
             isAdmitted = hasRoom
         }
         guard isAdmitted else {
-            guard let sender = BlockedSender.make(&offered, patience) else { return .full }
+            guard let sender else { return .full }
+            sender.setMessage(&offered)
             contention.senders.append(sender)
             return .wait(sender)
         }

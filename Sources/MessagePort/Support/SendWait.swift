@@ -89,23 +89,6 @@ package final class SendWait: Sendable {
     }
 }
 
-/// How a sender waits for room.
-enum BlockingMode: Sendable {
-    case never, thread
-    case task(SendWait)
-
-    var mayWait: Bool { if case .never = self { false } else { true } }
-
-    /// What to wake; nil when the sender does not wait.
-    func makeWaiter() -> Waiter? {
-        switch self {
-        case .never: nil
-        case .thread: .thread(ThreadEvent())
-        case .task(let wait): .task(wait)
-        }
-    }
-}
-
 /// A thread or a task in a queue: woken when it is next.
 enum Waiter: Sendable {
     case thread(ThreadEvent)
