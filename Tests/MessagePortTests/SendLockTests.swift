@@ -94,7 +94,7 @@ import Testing
         let (lock, executor, took) = (SendLock(), HeldJobs(), Counter())
         #expect(lock.tryLock())
         let task = Task(executorPreference: executor) {
-            try await lock.lock(waiting: SendWait(until: .distantFuture))
+            try await lock.lock(waiting: TaskWaiter(until: .distantFuture))
             took.increment()
         }
         while lock.waitingCount < 1 { executor.runAll() }

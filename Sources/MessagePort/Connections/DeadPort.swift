@@ -26,7 +26,8 @@ package final class DeadPort: PortEndpoint {
         throw PortError(.deadName)
     }
 
-    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError)
+    {
         throw PortError(.deadName)
     }
 

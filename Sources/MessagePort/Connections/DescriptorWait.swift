@@ -24,11 +24,7 @@ package enum DescriptorWait {
         let alarm = RunLoopTimer(name: "port task limit", fireDate: deadline) { _ in task.wake() }
         defer { alarm.invalidate() }
         if deadline != .distantFuture { loop.add(alarm) }
-        await withTaskCancellationHandler {
-            await task.wait()
-        } onCancel: {
-            task.wake()
-        }
+        try? await task.wait()  // until it was woken, or cancelled
     }
 }
 

@@ -135,7 +135,7 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// As above, in a task, which holds the lock while it is suspended.
     nonisolated(nonsending) func transmit(
-        _ message: inout Transmission, waiting wait: SendWait, over connection: SocketConnection
+        _ message: inout Transmission, waiting wait: TaskWaiter, over connection: SocketConnection
     ) async throws(PortError) {
         try await lock.lock(waiting: wait)
         defer { unlock(over: connection) }

@@ -92,7 +92,8 @@ package final class RemotePort: PortEndpoint {
         return false
     }
 
-    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError)
+    {
         try await reached(waiting: wait).send(message, waiting: wait)
     }
 
@@ -172,7 +173,7 @@ extension RemotePort {
 
     package func reach(until deadline: MonotonicInstant) throws(PortError) { _ = try reached(until: deadline) }
 
-    nonisolated(nonsending) package func reach(waiting wait: SendWait) async throws(PortError) {
+    nonisolated(nonsending) package func reach(waiting wait: TaskWaiter) async throws(PortError) {
         _ = try await reached(waiting: wait)
     }
 
@@ -203,7 +204,7 @@ extension RemotePort {
     }
 
     /// As above, in a task, which blocks no thread while it waits.
-    nonisolated(nonsending) func reached(waiting wait: SendWait) async throws(PortError) -> SocketConnection {
+    nonisolated(nonsending) func reached(waiting wait: TaskWaiter) async throws(PortError) -> SocketConnection {
         while true {
             do throws(PortError) {
                 return try reached()
@@ -283,7 +284,7 @@ extension SocketConnection {
     /// Suspends the task until there may be room: the I/O thread wakes it.
     ///
     /// - Throws: why the wait ended without room; `descriptorLimit` and `systemCallFailed` when room cannot be watched.
-    nonisolated(nonsending) func waitForRoom(_ wait: SendWait) async throws(PortError) {
+    nonisolated(nonsending) func waitForRoom(_ wait: TaskWaiter) async throws(PortError) {
         if !wait.mayWait { throw PortError(.sendTimedOut) }
         let notice = LoopNotification<SendPossibility>(on: try IOThread.loop(), in: .default) { _ in wait.wake() }
         defer { notice.cancel() }

@@ -38,7 +38,7 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// As above, in a task, which blocks no thread while it waits for the send lock and for room.
-    nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+    nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError) {
         try checkProcess()
         let encoded = try OutgoingMessage(message)
         let asks = try expectReply(for: message.replyTarget)

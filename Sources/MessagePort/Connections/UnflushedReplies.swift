@@ -61,7 +61,7 @@ final class UnflushedReplies: Sendable {
     }
 
     /// The same in a task, which blocks no thread meanwhile. The task's cancellation ends the wait, too.
-    nonisolated(nonsending) func waitUntilSent(waiting wait: SendWait) async -> Bool {
+    nonisolated(nonsending) func waitUntilSent(waiting wait: TaskWaiter) async -> Bool {
         guard let number = enqueue(.task(wait)) else { return true }
         do throws(PortError) {
             try await wait.wait()

@@ -16,7 +16,7 @@ package protocol PortEndpoint: AnyObject, Sendable {
     func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError)
 
     /// The same in a task, which blocks no thread while it waits for room.
-    nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError)
+    nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError)
 
     /// - Throws: `forkedProcess` when the port, or the connection to it, belongs to the parent.
     func checkProcess() throws(PortError)
@@ -25,7 +25,7 @@ package protocol PortEndpoint: AnyObject, Sendable {
     func reach(until deadline: MonotonicInstant) throws(PortError)
 
     /// The same in a task, which blocks no thread while it waits.
-    nonisolated(nonsending) func reach(waiting wait: SendWait) async throws(PortError)
+    nonisolated(nonsending) func reach(waiting wait: TaskWaiter) async throws(PortError)
 
     /// Whether replies come without a loop that receives them.
     var repliesInMemory: Bool { get }
@@ -77,7 +77,7 @@ extension PortEndpoint {
         try send(&offered, until: deadline)
     }
 
-    nonisolated(nonsending) package func reach(waiting wait: SendWait) async {}
+    nonisolated(nonsending) package func reach(waiting wait: TaskWaiter) async {}
     package func isFoundDead() -> Bool { isDead }
     /// A port of another process counts the connection instead; a dead one counts nothing.
     package func makePresence() -> (any SenderPresence)? { nil }

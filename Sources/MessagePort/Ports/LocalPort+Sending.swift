@@ -30,7 +30,8 @@ extension LocalPort {
         }
     }
 
-    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError)
+    {
         try checkProcess()
         var offered: MachMessage? = message
         switch admit(&offered, orWaiting: wait.mayWait ? BlockedSender(.task(wait)) : nil) {

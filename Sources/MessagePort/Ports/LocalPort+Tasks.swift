@@ -35,11 +35,7 @@ extension LocalPort {
                 wakeNextTask()  // perhaps this one was woken for a message
                 throw error
             }
-            await withTaskCancellationHandler {
-                await task.wait()
-            } onCancel: {
-                task.wake()
-            }
+            try? await task.wait()  // until it was woken, or cancelled
             leave(task)
         }
         wakeNextTask()  // perhaps this one was woken for a message

@@ -349,7 +349,7 @@ extension MachPort {
     /// - Returns: as the blocking form; false, too, when the task was cancelled before all was sent.
     @discardableResult
     nonisolated(nonsending) public static func flushReplies(within limit: Duration) async -> Bool {
-        let wait = SendWait(until: .after(limit))
+        let wait = TaskWaiter(until: .after(limit))
         defer { wait.finish() }
         return await UnflushedReplies.current.waitUntilSent(waiting: wait)
     }

@@ -123,7 +123,7 @@ extension SendRight {
     ) async throws(PortError) -> MachMessage {
         if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
         try destination.checkProcess()
-        let sending = SendWait(until: .after(sendLimit))
+        let sending = TaskWaiter(until: .after(sendLimit))
         defer { sending.finish() }
         try await destination.reach(waiting: sending)
         let slot = ReplySlot(wakes: nil, for: destination)
@@ -176,7 +176,7 @@ extension SendRight {
     /// - Throws: what the blocking form throws; ``PortError/Code/cancelled``. Nothing was delivered then.
     nonisolated(nonsending) public func send(_ message: MachMessage, within limit: Duration) async throws(PortError) {
         if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
-        let sending = SendWait(until: .after(limit))
+        let sending = TaskWaiter(until: .after(limit))
         defer { sending.finish() }
         do throws(PortError) {
             try await destination.send(message, waiting: sending)

@@ -113,7 +113,7 @@ final class SendLock: Sendable {
     /// Locks in a task, which blocks no thread while it waits.
     ///
     /// - Throws: why the wait ended; then the task does not hold the lock.
-    nonisolated(nonsending) func lock(waiting wait: SendWait) async throws(PortError) {
+    nonisolated(nonsending) func lock(waiting wait: TaskWaiter) async throws(PortError) {
         guard let entry = lockOrEnqueue(.task(wait)) else { return }
         while isWaiting(entry) {
             do throws(PortError) {

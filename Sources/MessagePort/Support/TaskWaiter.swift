@@ -5,18 +5,20 @@ package import PortSystem
 import RunLoopCore
 import Synchronization
 
-// A task that waits for room to send. It blocks no thread: the code that makes room wakes it, and it checks again, so
-// an early or superfluous wake-up does no harm. Its time limit and its cancellation end the wait; whether the message
-// was sent meanwhile is decided by the queue that has it, never here.
+// A task that waits: for room to send, for the send lock, for a message, for a descriptor. It blocks no thread: the code
+// that changes what it waits for wakes it, and it checks again, so an early or superfluous wake-up does no harm. The
+// wake-up hands over nothing, so nothing is lost when the wait ends by its time limit or its cancellation: whether a
+// message was sent meanwhile is decided by the queue that has it, never here.
 //
 //   checking ──wait()──▶ suspended ──wake()──▶ checking
 //      └────────end()─────────┴──▶ ended: wait() throws
 //
 // A wake-up while it checks makes the next wait() return at once.
-package final class SendWait: Sendable {
+package final class TaskWaiter: Sendable {
     private struct State: Sendable {
         var isWoken = false
-        var failure: PortError?
+        /// Why the wait is over.
+        var reason: PortError.Code?
         var continuation: CheckedContinuation<Void, Never>?
         /// Ends the wait at the time limit; started by the first wait.
         var alarm: ItemID?
@@ -25,16 +27,16 @@ package final class SendWait: Sendable {
     private let state = Mutex(State())
     private let deadline: MonotonicInstant  // immutable
 
-    /// A wait that ends at the deadline.
-    init(until deadline: MonotonicInstant) {
+    /// A wait that ends at the deadline, if there is one.
+    package init(until deadline: MonotonicInstant = .distantFuture) {
         self.deadline = deadline
     }
 
     /// Whether it can wait at all.
     var mayWait: Bool { deadline > .now }
 
-    /// Something has changed: the task checks again.
-    func wake() {
+    /// Wakes it, now or when it comes to wait: the task checks again.
+    package func wake() {
         let continuation = state.withLock { state in
             state.isWoken = true
             return state.continuation.take()
@@ -45,14 +47,18 @@ package final class SendWait: Sendable {
     /// Suspends the task until it is woken.
     ///
     /// - Throws: `sendTimedOut` or `cancelled` when the wait is over, now or before.
-    nonisolated(nonsending) func wait() async throws(PortError) {
+    nonisolated(nonsending) package func wait() async throws(PortError) {
         startAlarm()
         await withTaskCancellationHandler {
             await suspend()
         } onCancel: {
-            end(PortError(.cancelled, delivery: .notSent))
+            end(.cancelled)
         }
-        if let failure = state.withLock({ $0.failure }) { throw failure }
+        let reason = state.withLock { state in
+            state.isWoken = false
+            return state.reason
+        }
+        if let reason { throw PortError(reason, delivery: reason == .cancelled ? .notSent : nil) }
     }
 
     /// Ends the wait's time limit.
@@ -63,28 +69,26 @@ package final class SendWait: Sendable {
     private nonisolated(nonsending) func suspend() async {
         await withCheckedContinuation { continuation in
             let mustWait = state.withLock { state in
-                let mustWait = !state.isWoken && state.failure == nil
-                state.isWoken = false
+                let mustWait = !state.isWoken && state.reason == nil
                 if mustWait { state.continuation = continuation }
                 return mustWait
             }
             if !mustWait { continuation.resume() }
         }
-        state.withLock { $0.isWoken = false }
     }
 
-    private func end(_ failure: PortError) {
+    private func end(_ code: PortError.Code) {
         let continuation = state.withLock { state in
-            if state.failure == nil { state.failure = failure }
+            if state.reason == nil { state.reason = code }
             return state.continuation.take()
         }
         continuation?.resume()
     }
 
     private func startAlarm() {
-        if state.withLock({ $0.alarm != nil }) { return }
-        if !mayWait { return end(PortError(.sendTimedOut)) }
-        let alarm = AlarmClock.shared.set(for: deadline) { self.end(PortError(.sendTimedOut)) }
+        if deadline == .distantFuture || state.withLock({ $0.alarm != nil }) { return }
+        if !mayWait { return end(.sendTimedOut) }
+        let alarm = AlarmClock.shared.set(for: deadline) { self.end(.sendTimedOut) }
         state.withLock { $0.alarm = alarm }
     }
 }
@@ -92,45 +96,12 @@ package final class SendWait: Sendable {
 /// A thread or a task in a queue: woken when it is next.
 enum Waiter: Sendable {
     case thread(ThreadEvent)
-    case task(SendWait)
+    case task(TaskWaiter)
 
     func wake() {
         switch self {
         case .thread(let event): event.set()
         case .task(let wait): wait.wake()
-        }
-    }
-}
-
-/// A task that waits for a message. It is woken once, and then checks for one. The wake-up hands over nothing, so
-/// nothing is lost when the task was cancelled meanwhile.
-package final class TaskWaiter: Sendable {
-    private struct State: Sendable {
-        var isWoken = false
-        var continuation: CheckedContinuation<Void, Never>?
-    }
-
-    private let state = Mutex(State())
-
-    package init() {}
-
-    /// Wakes it, now or when it comes to wait.
-    package func wake() {
-        let continuation = state.withLock { state in
-            state.isWoken = true
-            return state.continuation.take()
-        }
-        continuation?.resume()
-    }
-
-    /// Suspends the task until it is woken.
-    package func wait() async {
-        await withCheckedContinuation { continuation in
-            let isWoken = state.withLock { state in
-                if !state.isWoken { state.continuation = continuation }
-                return state.isWoken
-            }
-            if isWoken { continuation.resume() }
         }
     }
 }
