@@ -13,15 +13,7 @@ import Synchronization
 // queue was empty. A signal costs a system call only when the receiver's loop sleeps.
 package final class LocalPort: PortEndpoint, MessageSink {
     struct State: ~Copyable {
-        private var storedMailbox: MailboxState
-        /// Every change updates the doorbell, readable while messages wait, and permanently once the port is dead.
-        var mailbox: MailboxState {
-            @inline(__always) _read { yield storedMailbox }
-            @inline(__always) _modify {
-                defer { if hasColdState { coldState.updateDoorbell(storedMailbox) } }
-                yield &storedMailbox
-            }
-        }
+        var mailbox: MailboxState
         /// Signalled when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources = SourceList()
         var ownership = HandlerOwnership()
@@ -43,7 +35,28 @@ package final class LocalPort: PortEndpoint, MessageSink {
         mutating func removeColdState() -> ColdStorage<ColdState> { coldStorage.take() }
 
         init(mailbox: consuming MailboxState) {
-            storedMailbox = mailbox
+            self.mailbox = mailbox
+        }
+    }
+
+    /// The state, under the port's one lock.
+    struct LockedState: ~Copyable, Sendable {
+        private let state: Mutex<State>
+
+        init(_ mailbox: consuming sending MailboxState) {
+            state = Mutex(State(mailbox: mailbox))
+        }
+
+        /// Reads or changes the state. Then the doorbell follows the queue: it is readable while messages wait, and
+        /// permanently once the port is dead.
+        @inline(__always)
+        borrowing func withLock<Result: ~Copyable, Failure: Error>(
+            _ body: (inout sending State) throws(Failure) -> sending Result
+        ) throws(Failure) -> sending Result {
+            try state.withLock { (state) throws(Failure) -> sending Result in
+                defer { if state.hasColdState { state.coldState.updateDoorbell(state.mailbox) } }
+                return try body(&state)
+            }
         }
     }
 
@@ -100,7 +113,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         }
     }
 
-    let state: Mutex<State>
+    let state: LockedState
     /// Whether messages were received other than by the port's sources: which threads serve the port is then unknown.
     let receivesElsewhere = Atomic<Bool>(false)
     /// Whether the queue policy chooses among all that has arrived, so that the sockets are read before the queue.
@@ -116,7 +129,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     init(queueLimit: Int, policy: QueuePolicy = .refuse, intercept: Interceptor? = nil) {
         interception = intercept.map { Interception($0) }
         readsAhead = policy != .refuse
-        state = Mutex(State(mailbox: MailboxState(limit: queueLimit, policy: policy)))
+        state = LockedState(MailboxState(limit: queueLimit, policy: policy))
     }
 
     deinit {
