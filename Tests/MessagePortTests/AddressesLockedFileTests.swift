@@ -26,7 +26,7 @@ import Testing
         #expect(try heldContents("a") == [6, 7])
         #expect(try LockedFile.isLocked("a", in: directory))
         #expect(try isFree("b"))
-        #expect(file.isCurrent == true)
+        #expect(file.checkCurrent() == true)
     }
 
     @Test("a file that is released stays behind unlocked, and the next owner locks it")
@@ -69,10 +69,10 @@ import Testing
     func strangerRemoved() throws {
         let first = try lock("a")
         try sysUnlink("a", in: directory.raw)
-        #expect(first.isCurrent == false)
+        #expect(first.checkCurrent() == false)
         let second = try lock("a")
         first.remove()
-        #expect(second.isCurrent == true)
+        #expect(second.checkCurrent() == true)
         #expect(try LockedFile.isLocked("a", in: directory))
     }
 
@@ -147,10 +147,10 @@ import Testing
                     continue
                 }
                 guard case .locked(let file) = attempt else { continue }
-                if holders.increment() != 1 || !file.isCurrent { faults.increment() }
+                if holders.increment() != 1 || !file.checkCurrent() { faults.increment() }
                 taken.increment()
                 if (round + thread) % 3 == 0 { sched_yield() }
-                if !file.isCurrent { faults.increment() }
+                if !file.checkCurrent() { faults.increment() }
                 holders.increment(by: -1)
                 if (round + thread) % 4 != 0 { file.remove() }
             }

@@ -75,7 +75,7 @@ import Testing
                 portError { () throws(PortError) in _ = try port.reached() }
             }
             #expect(hits == 1 && failure?.code == .deadName)
-            #expect(port.isDead && port.connection == nil)
+            #expect(port.pollDeath() && port.connection == nil)
         }
     }
 

@@ -170,7 +170,7 @@ package struct LockedFile: ~Copyable, Sendable {
     }
 
     /// Whether the name still leads to this file; false after a process without the lock removed it.
-    package var isCurrent: Bool { (try? Self.isCurrent(descriptor, name, in: directory)) ?? false }
+    package func checkCurrent() -> Bool { (try? Self.isCurrent(descriptor, name, in: directory)) ?? false }
 
     /// Empties the file, so that no process reads what a previous owner has left.
     ///
@@ -184,12 +184,12 @@ package struct LockedFile: ~Copyable, Sendable {
     }
 
     /// Whether the file can be found where it was made, in a directory that is still trusted.
-    package var isReachable: Bool { directory.isCurrent && isCurrent }
+    package func checkReachable() -> Bool { directory.checkCurrent() && checkCurrent() }
 
     /// Empties and removes the file, then unlocks it. If the kernel refuses to remove it, it stays behind, empty, as a
     /// dead owner's.
     package consuming func remove() {
-        guard sysProcessID() == process, isCurrent else { return }
+        guard sysProcessID() == process, checkCurrent() else { return }
         try? sysTruncate(descriptor.raw, to: 0)
         try? sysUnlink(name, in: directory.raw)
     }

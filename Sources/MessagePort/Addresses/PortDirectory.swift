@@ -130,7 +130,7 @@ package final class PortDirectory: Sendable {
     func isAlso(at path: String) -> Bool { top.isAlso(at: path) }
 
     /// Whether the path and its parts still lead to these open directories, and they are still closed to others.
-    package var isCurrent: Bool { top.isCurrent && names.isCurrent && sockets.isCurrent }
+    package func checkCurrent() -> Bool { top.checkCurrent() && names.checkCurrent() && sockets.checkCurrent() }
 }
 
 extension PortDirectory {
@@ -153,7 +153,7 @@ extension PortDirectory {
         let (path, mayBeShared) = (userPath, domain.withLock { $0 } != nil)
         let key = Array(path.utf8)
         let known = users.withLock { $0[key] }
-        if let known, known.mayBeShared == mayBeShared, known.isCurrent { return known }
+        if let known, known.mayBeShared == mayBeShared, known.checkCurrent() { return known }
         let fresh = try open(path: path, mayBeShared: mayBeShared)
         // Another thread may have opened it meanwhile. The one that is not used is closed after the lock is free.
         return users.withLock { directories in

@@ -138,7 +138,7 @@ package final class TrustedDirectory: Sendable {
     }
 
     /// Whether the path still leads to this directory, and it is still closed to others, or shared as it was.
-    package var isCurrent: Bool {
+    package func checkCurrent() -> Bool {
         guard let now = try? sysStatus(path, in: AT_FDCWD), now.isSameFile(as: status) else { return false }
         if Self.refusal(of: now, mayBeShared, parent) != nil { return false }
         return !mayBeShared || DirectorySharing(now) == sharing

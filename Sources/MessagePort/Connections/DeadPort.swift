@@ -18,7 +18,7 @@ package final class DeadPort: PortEndpoint {
     }
 
     package var label: String { "port at \(harmlessText(path.path))" }
-    package var isDead: Bool { true }
+    package func pollDeath() -> Bool { true }
 
     package func checkProcess() {}
 

@@ -159,8 +159,7 @@ extension RemotePort {
     /// The connection, if there is one already.
     package var connection: SocketConnection? { made.object }
 
-    /// Whether the port is known to be gone. Does not connect.
-    package var isDead: Bool {
+    package func pollDeath() -> Bool {
         if isInherited { return true }
         return failure.withLock { $0 != nil } || connection?.isDeadName == true
     }

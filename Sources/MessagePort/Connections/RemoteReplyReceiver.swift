@@ -41,7 +41,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
     }
 
     /// Reads what has come from the requester first: its loop may be the one that asks.
-    var isAbandoned: Bool {
+    func pollAbandonment() -> Bool {
         if connection.isInherited || connection.isAbandoned(token) { return true }
         connection.receiveUnlessReceiving()
         return connection.isAbandoned(token)

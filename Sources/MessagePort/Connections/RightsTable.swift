@@ -84,7 +84,7 @@ package final class RightsTable: Sendable {
     package func right(to address: PortAddress, until deadline: MonotonicInstant = .distantPast) throws(PortError)
         -> SendRight?
     {
-        let destination = destination(at: address) { !$0.isDead }
+        let destination = destination(at: address) { !$0.pollDeath() }
         do throws(PortError) {
             try destination.reach(until: deadline)
             return SendRight(destination)
@@ -100,7 +100,7 @@ package final class RightsTable: Sendable {
         if address == .nowhere { return SendRight(DeadPort(address)) }  // the address of many ports
         // No other port ever has such an address.
         let isUnique = address.isOfPort
-        return SendRight(destination(at: address) { isUnique || !$0.isDead })
+        return SendRight(destination(at: address) { isUnique || !$0.pollDeath() })
     }
 
     /// The destination for an address: the known one if it is fit, else a new one, not connected yet.

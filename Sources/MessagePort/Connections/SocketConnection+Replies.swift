@@ -199,7 +199,7 @@ extension SocketConnection: ReplyConnection {
     func forget(_ receiver: any ReplyReceiver) {
         guard let token = receiver.token(over: self) else { return }
         // An abandoned request may come here before the peer was notified; then this notifies it.
-        if receiver.isAbandoned { giveUp(token: token) } else { forget(token: token) }
+        if receiver.pollAbandonment() { giveUp(token: token) } else { forget(token: token) }
     }
 
     /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.

@@ -33,10 +33,11 @@ package protocol PortEndpoint: AnyObject, Sendable {
     /// The port's name in descriptions and errors.
     var label: String { get }
 
-    /// Whether the port is known to be gone.
-    var isDead: Bool { get }
+    /// Whether the port is gone, as far as this process and the kernel know. Does not connect.
+    func pollDeath() -> Bool
 
-    /// As `isDead`, but first reads what has come over the connection. Must not be called under a lock.
+    /// As `pollDeath`, but connects, and first reads what has come over the connection. Must not be called under a
+    /// lock.
     func isFoundDead() -> Bool
 
     /// The address under which any process of this user can reach the port; a port of this process is given one.
@@ -78,7 +79,7 @@ extension PortEndpoint {
     }
 
     nonisolated(nonsending) package func reach(waiting wait: TaskWaiter) async {}
-    package func isFoundDead() -> Bool { isDead }
+    package func isFoundDead() -> Bool { pollDeath() }
     /// A port of another process counts the connection instead; a dead one counts nothing.
     package func makePresence() -> (any SenderPresence)? { nil }
 }

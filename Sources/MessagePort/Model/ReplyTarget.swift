@@ -37,8 +37,8 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     func noteRead()
     /// The reply right left its message, or its message has outlived the handler: from now on any thread may hold it.
     func noteRightRemoved()
-    /// Whether the requester no longer waits for the reply.
-    var isAbandoned: Bool { get }
+    /// Whether the requester no longer waits for the reply. Reads what has come from it.
+    func pollAbandonment() -> Bool
     /// Notifies the watcher once, when the requester no longer waits for the reply; at once when that is so already.
     func watchAbandonment(_ watcher: DeathWatcher)
     /// Has the connection report, when the requester no longer waits, that the message that asked with the token is
@@ -57,7 +57,7 @@ extension ReplyReceiver {
 
     package func noteRead() {}
     package func noteRightRemoved() {}
-    package var isAbandoned: Bool { false }
+    package func pollAbandonment() -> Bool { false }
     package func watchAbandonment(_ watcher: DeathWatcher) {}
     package func passAbandonment(to connection: any ReplyConnection, token: UInt64) {}
     package func token(over connection: any ReplyConnection) -> UInt64? { nil }
@@ -109,8 +109,8 @@ package final class ReplyTarget: Sendable {
     }
 
     /// Whether the right was not used, and the requester no longer waits for the reply.
-    var isAbandoned: Bool {
-        stage.load(ordering: .acquiring) != .used && receiver.isAbandoned
+    func pollAbandonment() -> Bool {
+        stage.load(ordering: .acquiring) != .used && receiver.pollAbandonment()
     }
 
     /// Notifies the watcher once, when the requester no longer waits for the reply and the right is not used.

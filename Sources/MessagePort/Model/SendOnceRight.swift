@@ -69,7 +69,7 @@ public struct SendOnceRight: ~Copyable, Sendable {
     /// Whether the requester no longer waits: its task was cancelled, its time is up, or it is gone.
     ///
     /// See ``MachMessage/isCancelled``.
-    public var isCancelled: Bool { target?.isAbandoned ?? false }
+    public var isCancelled: Bool { target?.pollAbandonment() ?? false }
 
     /// Asks for one notice, on a run loop, when the requester no longer waits.
     ///

@@ -146,6 +146,8 @@ package final class LocalPort: PortEndpoint, MessageSink {
         isInherited || state.withLock { $0.mailbox.isDead }
     }
 
+    package func pollDeath() -> Bool { isDead }
+
     /// Whether this is a forked child's copy of its parent's port, whose locks may be held by threads that do not exist
     /// here.
     package var isInherited: Bool { forkGuard.isInherited }

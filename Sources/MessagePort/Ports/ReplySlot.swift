@@ -86,7 +86,7 @@ final class ReplySlot: ReplyReceiver {
 
     func noteRightRemoved() { wasRightRemoved.store(true, ordering: .releasing) }
 
-    var isAbandoned: Bool {
+    func pollAbandonment() -> Bool {
         isInherited || state.withLock { if case .abandoned = $0.stage { true } else { false } }
     }
 
@@ -221,7 +221,7 @@ final class PortReplyReceiver: ReplyReceiver {
         return localPort.admit(&offered, exceedingLimit: true)
     }
 
-    var isAbandoned: Bool { localPort.isDead }
+    func pollAbandonment() -> Bool { localPort.isDead }
 
     func watchAbandonment(_ watcher: DeathWatcher) {
         // Fails only in a forked child, which gets no notices of its parent's ports.

@@ -199,7 +199,7 @@ extension MachMessage {
     /// in another process this reads what has arrived from it, as far as the port's queue has room.
     public var isCancelled: Bool {
         guard let replyTarget, replyTarget.isOpen else { return false }
-        return replyTarget.isAbandoned
+        return replyTarget.pollAbandonment()
     }
 
     /// Asks for one notice, on a run loop, when the requester no longer waits for the reply.
@@ -263,7 +263,7 @@ extension SendRight: CustomStringConvertible {
     ///
     /// For a port of another process this asks the kernel whether it is gone.
     public var description: String {
-        "right to \(destination.label)" + (destination.isDead ? " (dead)" : "")
+        "right to \(destination.label)" + (destination.pollDeath() ? " (dead)" : "")
     }
 }
 

@@ -79,7 +79,7 @@ extension SendRight {
             return try slot.take()
         } catch {
             // Dropped because the port went away while its handler ran.
-            if error.code == .replyDropped, destination.isDead {
+            if error.code == .replyDropped, destination.pollDeath() {
                 throw PortError(.peerDied, delivery: error.delivery)
             }
             throw error
@@ -138,7 +138,7 @@ extension SendRight {
         do throws(PortError) {
             return try slot.take()
         } catch {
-            if error.code == .replyDropped, destination.isDead {
+            if error.code == .replyDropped, destination.pollDeath() {
                 throw PortError(.peerDied, delivery: error.delivery)
             }
             throw error

@@ -150,11 +150,11 @@ extension PortWorker {
     private func receiveLastMessages() {
         repeat {
             port.localPort.receiveFromSockets()
-        } while sendRight == nil && port.localPort.hasRoomForSockets() && hasUnreadMessages
+        } while sendRight == nil && port.localPort.hasRoomForSockets() && pollUnreadMessages()
     }
 
     /// Whether the process's connection has unread data, or has ended.
-    private var hasUnreadMessages: Bool {
+    private func pollUnreadMessages() -> Bool {
         guard case .process(let id) = identity, let sockets = port.localPort.sockets else { return false }
         let members = sockets.state.withLock { Array($0.members.values) }
         guard let connection = members.first(where: { $0.peer.processID == id && !$0.isClosed }) else { return false }
@@ -177,7 +177,7 @@ extension PortWorker {
         defer { for notice in notices { notice.cancel() } }
         func mustWait() -> Bool {
             notices = notices.filter { !$0.isOver } + stopRequests.compactMap { $0.send(orWake: loop) }
-            return stopRequests.contains { $0.isOpen }
+            return stopRequests.contains { $0.pollOpen() }
         }
         guard mustWait() else { return }
         do throws(PortError) {
@@ -210,7 +210,7 @@ private final class StopRequest: Sendable {
     }
 
     /// Whether there is still something to wait for.
-    var isOpen: Bool { worker.record.exit == nil && (isSent.load(ordering: .relaxed) || !right.isDead) }
+    func pollOpen() -> Bool { worker.record.exit == nil && (isSent.load(ordering: .relaxed) || !right.isDead) }
 
     /// Sends it, once, if there is room.
     ///

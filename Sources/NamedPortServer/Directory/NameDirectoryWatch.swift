@@ -234,7 +234,7 @@ extension NameDirectoryWatch {
         guard try resolve() == seen else { return false }
         guard let directory else { return !seen.isWhole }
         names = directory
-        return watch != -1 && directory.isCurrent
+        return watch != -1 && directory.checkCurrent()
     }
 
     private func openNames() throws(PortError) -> TrustedDirectory? {

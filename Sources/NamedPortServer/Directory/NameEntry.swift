@@ -116,7 +116,7 @@ final class NameRegistration: Sendable {
     var isInherited: Bool { forkGuard.isInherited }
 
     /// Whether its file can be found: no process has removed it, or the directory, without the lock.
-    var isReachable: Bool { state.withLock { $0.file?.isReachable ?? false } }
+    func checkReachable() -> Bool { state.withLock { $0.file?.checkReachable() ?? false } }
 
     /// Frees the name.
     func remove() {

@@ -80,7 +80,7 @@ public final class PortNameServer: Sendable {
     /// The directory to use now.
     func openDirectory() throws(PortError) -> PortDirectory {
         guard let known = opened.withLock({ $0 }) else { return try .user() }
-        if known.isCurrent { return known }
+        if known.checkCurrent() { return known }
         guard let fresh = try known.reopened() else { return known }
         return opened.withLock { opened in
             // Another thread may have opened it meanwhile.

@@ -86,7 +86,7 @@ extension PortNameServer {
     /// What the files of a directory of names say, in alphabetical order of the names.
     private static func entries(in names: TrustedDirectory) throws(PortError) -> [NameEntry] {
         let entries = try NameEntry.all(in: names)
-        if entries.isEmpty, !names.isCurrent { throw PortError(SystemError(ENOENT), subject: .path(names.path)) }
+        if entries.isEmpty, !names.checkCurrent() { throw PortError(SystemError(ENOENT), subject: .path(names.path)) }
         return entries.values.sorted { $0.registration.name < $1.registration.name }
     }
 }

@@ -102,7 +102,7 @@ extension PortNameServer {
     /// Whether this object holds a name for the port, and the name can be found.
     func holds(_ name: PortName, for port: LocalPort) -> Bool {
         guard let registration = held.withLock({ $0[name] }) else { return false }
-        return registration.belongs(to: port) && registration.isReachable
+        return registration.belongs(to: port) && registration.checkReachable()
     }
 
     private func free(_ name: PortName, if isMeant: (NameRegistration) -> Bool) -> Bool {
