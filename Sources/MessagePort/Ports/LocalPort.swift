@@ -309,7 +309,12 @@ extension LocalPort {
 
     package func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError) {
         try checkProcess()
-        if let possibility = state.withLock({ $0.mailbox.awaitRoom(notice) }) { notice.notify(possibility) }
+        // Retained until they are removed, so that their identities stay theirs.
+        let over = state.withLock { $0.mailbox.roomNotices }.filter(\.isOver)
+        let forgotten = Set(over.map { ObjectIdentifier($0) })
+        let possibility = state.withLock { $0.mailbox.awaitRoom(notice, forgetting: forgotten) }
+        withExtendedLifetime(over) {}
+        if let possibility { notice.notify(possibility) }
     }
 
     /// Registers `ending` to be called when the port dies, before `die` returns. Not for callouts to a user's code.

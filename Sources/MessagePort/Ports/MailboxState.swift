@@ -294,14 +294,22 @@ struct MailboxState: ~Copyable {
 }
 
 extension MailboxState {
+    /// The notices for when there is room.
+    var roomNotices: [LoopNotification<SendPossibility>] { contention.roomNotices }
+
     /// Registers a notice for when there is room.
     ///
+    /// - Parameters:
+    ///   - notice: the notice.
+    ///   - over: notices to forget: those of loops that have ended.
     /// - Returns: what to deliver at once; nil when there is no room now.
-    mutating func awaitRoom(_ notice: LoopNotification<SendPossibility>) -> SendPossibility? {
+    mutating func awaitRoom(
+        _ notice: LoopNotification<SendPossibility>, forgetting over: Set<ObjectIdentifier>
+    ) -> SendPossibility? {
         if isDead { return .deadName }
         if !hasRoom { queue.revokeLease() }
         if hasRoom { return .possible }
-        contention.roomNotices.removeAll { $0.isOver }  // notices of loops that have ended
+        if !over.isEmpty { contention.roomNotices.removeAll { over.contains(ObjectIdentifier($0)) } }
         contention.roomNotices.append(notice)
         return nil
     }
