@@ -40,26 +40,26 @@ final class PendingCloseCount: Sendable {
 final class PendingCloses: CloseObserver {
     private let count: PendingCloseCount  // immutable
     private let owner: PeerID  // immutable
-    private let ledger: PeerQuotas?  // immutable
+    private let quotas: PeerQuotas?  // immutable
 
     /// - Parameters:
     ///   - connection: the connection over which they came.
-    ///   - ledger: the accounts of the connection's port, at its end; nil at the right's end.
-    init(_ connection: SocketConnection, _ ledger: PeerQuotas?) {
+    ///   - quotas: the accounts of the connection's port, at its end; nil at the right's end.
+    init(_ connection: SocketConnection, _ quotas: PeerQuotas?) {
         count = connection.receiver.closingCount
         owner = connection.owner
-        self.ledger = ledger
+        self.quotas = quotas
     }
 
     func willClose() {
         count.change(by: 1)
-        ledger?.withLock { $0.charge(ResourceUsage(descriptors: 1), by: owner) }
+        quotas?.withLock { $0.charge(ResourceUsage(descriptors: 1), by: owner) }
     }
 
     func didClose() {
         count.change(by: -1)
-        guard let ledger else { return count.waitingConnection?.readAgainAfterClosing() ?? () }
-        ledger.refund(ResourceUsage(descriptors: 1), by: owner)
+        guard let quotas else { return count.waitingConnection?.readAgainAfterClosing() ?? () }
+        quotas.refund(ResourceUsage(descriptors: 1), by: owner)
     }
 }
 

@@ -10,23 +10,14 @@ package final class RightsTable: Sendable {
     /// The process's table.
     package static let shared = RightsTable()
 
-    private enum Entry: Sendable {
+    private struct Entry: Sendable {
         /// A port of this process, retained until it ends: an object with weak references has slow reference counts,
         /// for all that use it.
-        case own(any PortEndpoint)
+        var own: (any PortEndpoint)?
         /// A port that has ended, or one of another process, as long as there are rights to it.
-        case other(Reference)
+        weak var other: (any PortEndpoint)?
 
-        var destination: (any PortEndpoint)? {
-            switch self {
-            case .own(let port): port
-            case .other(let reference): reference.destination
-            }
-        }
-    }
-
-    private struct Reference: Sendable {
-        weak let destination: (any PortEndpoint)?
+        var destination: (any PortEndpoint)? { own ?? other }
     }
 
     // A destination found here may have no other reference left. Its deinit takes this lock (`prune`), so it must run
@@ -35,14 +26,14 @@ package final class RightsTable: Sendable {
 
     /// Enters a port of this process at its address.
     func publish(_ port: any PortEndpoint, at address: PortAddress) {
-        replaceEntry(at: address, by: .own(port))
+        replaceEntry(at: address, by: Entry(own: port))
     }
 
     /// A port of this process has ended: its address leads to it only as long as there are rights to it.
     func didEnd(_ port: any PortEndpoint, at address: PortAddress) {
         let other = entries.withLock { entries -> Entry? in
-            guard case .own(let own)? = entries[address], own === port else { return nil }
-            return entries.updateValue(.other(Reference(destination: port)), forKey: address)
+            guard let own = entries[address]?.own, own === port else { return nil }
+            return entries.updateValue(Entry(other: port), forKey: address)
         }
         withExtendedLifetime(other) {}
     }
@@ -111,7 +102,7 @@ package final class RightsTable: Sendable {
             let other = entries[address]?.destination
             if let other, isFit(other) { return (other, nil) }
             let made = RemotePort(address)
-            entries[address] = .other(Reference(destination: made))
+            entries[address] = Entry(other: made)
             return (made, other)
         }
         withExtendedLifetime(other) {}

@@ -14,7 +14,7 @@ package struct PortWatch: ~Copyable {
         case ended
     }
 
-    private let question: PortQuery
+    private let query: PortQuery
     private var lastNumber: UInt64?
 
     /// Asks to watch the messages of a port.
@@ -26,24 +26,24 @@ package struct PortWatch: ~Copyable {
     /// - Throws: `notWatchable` when its owner does not allow it, `deadName` when no process listens there,
     ///   `replyTimedOut` when no answer came; the errors of a connection to the port.
     package init(_ address: PortAddress, byteLimit: Int, until deadline: MonotonicInstant) throws(PortError) {
-        question = try Self.begin(address, byteLimit, until: deadline)
+        query = try Self.begin(address, byteLimit, until: deadline)
     }
 
     private static func begin(
         _ address: PortAddress, _ byteLimit: Int, until deadline: MonotonicInstant
     ) throws(PortError) -> PortQuery {
         let header = PacketHeader(kind: .watch, totalLength: UInt64(max(0, byteLimit)))
-        let question: PortQuery
-        let outcome = try ProcessEndpoints.connect(toPath: address.path, until: deadline)
-        switch try PortQuery.ask(header, over: outcome) {
-        case .asked(let asked): question = asked
+        let query: PortQuery?
+        switch try ProcessEndpoints.connect(toPath: address.path, until: deadline) {
+        case .connected(let socket, _): query = try PortQuery(header, over: socket)
         case .busy: throw PortError(.replyTimedOut)
-        case .dead: throw PortError(.deadName)
+        case .dead: query = nil
         }
-        guard let event = try event(of: question, until: deadline) else { throw PortError(.replyTimedOut) }
+        guard let query else { throw PortError(.deadName) }
+        guard let event = try event(of: query, until: deadline) else { throw PortError(.replyTimedOut) }
         switch event {
-        case .watchAnswered(true): return question
-        // An owner that does not know the question refuses it.
+        case .watchAnswered(true): return query
+        // An owner that does not know the query refuses it.
         case .watchAnswered(false), .refused: throw PortError(.notWatchable)
         case .portEnded: throw PortError(.deadName)
         default: throw PortError(.malformedPacket)
@@ -51,13 +51,13 @@ package struct PortWatch: ~Copyable {
     }
 
     /// Readable when a packet has come.
-    package var rawValue: CInt { question.rawValue }
+    package var rawValue: CInt { query.rawValue }
 
     /// Waits for the next event.
     ///
     /// - Returns: nil when the deadline passed first.
     package mutating func next(until deadline: MonotonicInstant) throws(PortError) -> Event? {
-        guard let event = try Self.event(of: question, until: deadline) else { return nil }
+        guard let event = try Self.event(of: query, until: deadline) else { return nil }
         guard case .shown(let message) = event else { return .ended }
         defer { lastNumber = message.number }
         return .message(message, leftOut: lastNumber.map { message.number &- $0 &- 1 } ?? 0)
@@ -65,10 +65,10 @@ package struct PortWatch: ~Copyable {
 
     /// - Returns: nil at the deadline.
     private static func event(
-        of question: PortQuery, until deadline: MonotonicInstant
+        of query: PortQuery, until deadline: MonotonicInstant
     ) throws(PortError) -> PacketAssembly.Event? {
-        if try PortError.converting(sysPoll(question.rawValue, .readable, until: deadline)).isEmpty { return nil }
-        return try PortError.converting(question.receive()) ?? .portEnded
+        if try PortError.converting(sysPoll(query.rawValue, .readable, until: deadline)).isEmpty { return nil }
+        return try PortError.converting(query.receive()) ?? .portEnded
     }
 }
 

@@ -26,11 +26,11 @@ package enum StatisticsReply: Hashable, Sendable {
     }
 }
 
-/// Questions that are under way.
+/// Queries of many ports that are under way.
 package struct StatisticsQuery: ~Copyable {
     /// How many ports are asked at the same time.
     package static let simultaneous = 128
-    /// The token of each question.
+    /// The token of each query.
     private static let token: UInt64 = 1
 
     /// Connects to a port, without waiting.
@@ -43,7 +43,7 @@ package struct StatisticsQuery: ~Copyable {
     private let share: Duration
     private let epoll: EpollSet
     private var answers: [StatisticsReply]
-    private var open: [Int: (question: PortQuery, since: MonotonicInstant)] = [:]
+    private var open: [Int: (query: PortQuery, since: MonotonicInstant)] = [:]
     private var askedCount = 0
 
     private init(
@@ -72,11 +72,11 @@ package struct StatisticsQuery: ~Copyable {
             try ProcessEndpoints.connect(toPath: address.path)
         }
     ) throws(PortError) -> [StatisticsReply] {
-        var inquiry = try StatisticsQuery(addresses, until: deadline, connecting: connect)
-        while try inquiry.askMore() {
-            if !inquiry.receive() { inquiry.endOverdue() }
+        var query = try StatisticsQuery(addresses, until: deadline, connecting: connect)
+        while try query.askMore() {
+            if !query.receive() { query.endOverdue() }
         }
-        return inquiry.answers
+        return query.answers
     }
 
     private var hasUnasked: Bool { askedCount < addresses.count }
@@ -104,13 +104,15 @@ package struct StatisticsQuery: ~Copyable {
     }
 
     private mutating func ask(_ index: Int) throws(PortError) {
-        let header = PacketHeader(kind: .statistics, asks: Self.token)
-        switch try PortQuery.ask(header, over: connect(addresses[index])) {
+        switch try connect(addresses[index]) {
         case .busy: answers[index] = .busy
         case .dead: break
-        case .asked(let question):
-            try PortError.converting(epoll.add(question.rawValue, .readable, key: UInt64(index)))
-            open[index] = (question, .now)
+        case .connected(let socket, _):
+            guard let query = try PortQuery(PacketHeader(kind: .statistics, asks: Self.token), over: socket) else {
+                break
+            }
+            try PortError.converting(epoll.add(query.rawValue, .readable, key: UInt64(index)))
+            open[index] = (query, .now)
         }
     }
 
@@ -125,59 +127,42 @@ package struct StatisticsQuery: ~Copyable {
         let reports = epoll.wait(until: nextEnd)
         for report in reports {
             let index = Int(report.key)
-            guard let question = open.removeValue(forKey: index)?.question else { continue }
-            if case .statistics(let statistics, Self.token)? = (try? question.receive()) ?? nil {
+            guard let query = open.removeValue(forKey: index)?.query else { continue }
+            if case .statistics(let statistics, Self.token)? = (try? query.receive()) ?? nil {
                 answers[index] = .answered(statistics)
             }
-            epoll.remove(question.rawValue)
+            epoll.remove(query.rawValue)
         }
         return !reports.isEmpty
     }
 
-    /// Ends the questions whose time is up.
+    /// Ends the queries whose time is up.
     private mutating func endOverdue() {
         let now = MonotonicInstant.now
-        for (index, question) in open where now >= deadline || hasUnasked && question.since.advanced(by: share) <= now {
+        for (index, entry) in open where now >= deadline || hasUnasked && entry.since.advanced(by: share) <= now {
             answers[index] = .busy
-            epoll.remove(question.question.rawValue)
+            epoll.remove(entry.query.rawValue)
             open[index] = nil
         }
     }
 }
 
-/// A connection to a port for one question and what comes in response.
+/// A connection to a port for one query and what comes in response.
 struct PortQuery: Sendable {
-    /// The outcome of the attempt to ask.
-    enum Outcome: Sendable {
-        case asked(PortQuery)
-        /// The listener's backlog is full.
-        case busy
-        /// No process listens there.
-        case dead
-    }
-
     private let socket: SharedDescriptor
 
     /// Readable when a packet has come.
     var rawValue: CInt { socket.rawValue }
 
-    /// Asks.
+    /// Asks; nil when the other side is gone.
     ///
     /// - Parameters:
-    ///   - header: the question; it has no payload.
-    ///   - outcome: the outcome of the attempt to connect to the port.
-    /// - Returns: the outcome.
+    ///   - header: the query; it has no payload.
+    ///   - socket: a connection to the port.
     /// - Throws: `descriptorLimit`, `systemCallFailed`.
-    static func ask(
-        _ header: PacketHeader, over outcome: ConnectOutcome
-    ) throws(PortError) -> Outcome {
-        switch outcome {
-        case .busy: return .busy
-        case .dead: return .dead
-        case .connected(let socket, _):
-            let outcome = try PortError.converting(sysSendPacket(socket.rawValue, head: header.words))
-            return outcome == .sent ? .asked(PortQuery(socket: socket)) : .dead
-        }
+    init?(_ header: PacketHeader, over socket: SharedDescriptor) throws(PortError) {
+        guard try PortError.converting(sysSendPacket(socket.rawValue, head: header.words)) == .sent else { return nil }
+        self.socket = socket
     }
 
     /// Reads a packet that has come.
@@ -205,10 +190,18 @@ package final class PortReader: Sendable {
     ///   - loop: the loop of a thread that is never busy.
     /// - Throws: as ``MachPort/schedule(on:in:)``.
     package init(of port: MachPort, on loop: ThreadRunLoop) throws(PortError) {
-        localPort = port.localPort
-        let routine = Routine(localPort: localPort)
-        source = RunLoopSource(name: "port reading", routine: routine)
-        routine.source.set(WeakReference(source))
+        let (localPort, reference) = (port.localPort, ReleasableReference<WeakReference<RunLoopSource>>())
+        self.localPort = localPort
+        source = RunLoopSource(name: "port reading", readiness: { false }) {
+            localPort.receiveFromSockets()
+            guard localPort.socketsAreHeldUp, let source = reference.object?.object else { return }
+            // They stay readable until there is room.
+            try? source.watch(pollable: nil)
+            if !localPort.socketsAreHeldUp, let sockets = localPort.sockets {
+                source.watchSoon(pollable: sockets.rawValue)
+            }
+        }
+        reference.set(WeakReference(source))
         guard try localPort.attach(source) else { throw PortError(.invalidPort).at(localPort.label) }
         do throws(PortError) {
             try loop.addOrThrow(source, to: .default)
@@ -227,27 +220,6 @@ package final class PortReader: Sendable {
     package func end() {
         localPort.detach(source)
         source.invalidate()
-    }
-}
-
-private final class Routine: SourceRoutine {
-    let localPort: LocalPort  // immutable
-    let source = SetOnceReference<WeakReference<RunLoopSource>>()  // set by init of the above
-
-    init(localPort: LocalPort) {
-        self.localPort = localPort
-    }
-
-    func perform() -> SourceOutcome {
-        localPort.receiveFromSockets()
-        if localPort.socketsAreHeldUp, let source = source.object?.object {
-            // They stay readable until there is room.
-            try? source.watch(pollable: nil)
-            if !localPort.socketsAreHeldUp, let sockets = localPort.sockets {
-                source.watchSoon(pollable: sockets.rawValue)
-            }
-        }
-        return .handled
     }
 }
 

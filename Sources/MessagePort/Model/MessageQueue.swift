@@ -12,7 +12,7 @@ import Synchronization
 /// messages as for one, and senders and the consumer write to different memory.
 struct MessageQueue: ~Copyable {
     /// The messages that came last: all, when none were leased.
-    private var row = MessageBuffer()
+    private var back = MessageBuffer()
     /// An upper bound of the count in `front`: some may have been dequeued without the lock.
     private var frontCountAtMost: Int32 = 0  // here it costs no memory
     /// The messages before them: a batch that is open, or was.
@@ -22,43 +22,43 @@ struct MessageQueue: ~Copyable {
     private var dequeuesBeforeLease: UInt8 = 0
 
     private var frontCount: Int { frontCountAtMost == 0 ? 0 : front?.count ?? 0 }
-    var count: Int { row.count + frontCount }
-    var isEmpty: Bool { row.isEmpty && frontCount == 0 }
+    var count: Int { back.count + frontCount }
+    var isEmpty: Bool { back.isEmpty && frontCount == 0 }
 
     /// Whether there are fewer messages than `limit`; usually without reading memory that another thread writes.
     mutating func isShorter(than limit: Int) -> Bool {
-        if Int(frontCountAtMost) + row.count < limit { return true }
+        if Int(frontCountAtMost) + back.count < limit { return true }
         recount()
-        return Int(frontCountAtMost) + row.count < limit
+        return Int(frontCountAtMost) + back.count < limit
     }
 
     private mutating func recount() { frontCountAtMost = Int32(frontCount) }
 
     mutating func append(_ message: consuming MachMessage) {
-        row.append(message)
+        back.append(message)
     }
 
     /// Appends messages, and empties their buffer.
     mutating func append(allOf messages: inout MessageBuffer) {
-        row.append(allOf: &messages)
+        back.append(allOf: &messages)
     }
 
     mutating func popFirst() -> MachMessage? {
         revokeLease()
         if dequeuesBeforeLease > 0 { dequeuesBeforeLease -= 1 }
-        if frontCountAtMost == 0 { return row.popFirst() }
+        if frontCountAtMost == 0 { return back.popFirst() }
         frontCountAtMost -= 1
-        return front?.withRow { $0.popFirst() }
+        return front?.withMessages { $0.popFirst() }
     }
 
     /// Removes the oldest message of a kind; those before it move up, so the cost grows with their number.
     mutating func removeFirst(where isWanted: (MachMessage) -> Bool) -> MachMessage? {
         revokeLease()
-        if frontCountAtMost > 0, let found = front?.withRow({ $0.removeFirst(where: isWanted) }) {
+        if frontCountAtMost > 0, let found = front?.withMessages({ $0.removeFirst(where: isWanted) }) {
             frontCountAtMost -= 1
             return found
         }
-        return row.removeFirst(where: isWanted)
+        return back.removeFirst(where: isWanted)
     }
 
     mutating func removeAll() -> [MachMessage] {
@@ -66,7 +66,7 @@ struct MessageQueue: ~Copyable {
         var messages: [MachMessage] = []
         messages.reserveCapacity(count)
         while let message = popFirst() { messages.append(message) }
-        row = MessageBuffer()
+        back = MessageBuffer()
         front = nil
         return messages
     }
@@ -76,7 +76,7 @@ struct MessageQueue: ~Copyable {
     /// - Parameter limit: the most messages.
     /// - Returns: the batch; nil when there is no message, a batch is open, or batches are suspended for a while.
     mutating func leaseBatch(atMost limit: Int = .max) -> MessageBatch? {
-        if isLeased || dequeuesBeforeLease > 0 || frontCountAtMost == 0 && row.isEmpty { return nil }
+        if isLeased || dequeuesBeforeLease > 0 || frontCountAtMost == 0 && back.isEmpty { return nil }
         if frontCountAtMost == 0 { moveToFront() }
         front?.open(atMost: limit)
         isLeased = true
@@ -85,12 +85,12 @@ struct MessageQueue: ~Copyable {
 
     /// Swaps the messages with the memory of those before them.
     private mutating func moveToFront() {
-        frontCountAtMost = Int32(row.count)
+        frontCountAtMost = Int32(back.count)
         if let front {
-            front.withRow { swap(&$0, &row) }
+            front.withMessages { swap(&$0, &back) }
         } else {
             var moved = MessageBuffer()
-            swap(&moved, &row)
+            swap(&moved, &back)
             front = MessageBatch(moved)
         }
     }
@@ -103,7 +103,7 @@ struct MessageQueue: ~Copyable {
         frontCountAtMost = Int32(batch.count)
         // The remaining messages are moved: that must not happen for each message.
         if leasedCount > 0 || frontCountAtMost > 0 { dequeuesBeforeLease = Tuning.dequeuesAfterRevocation }
-        front = frontCountAtMost == 0 ? nil : MessageBatch(batch.withRow { $0.moveAll() })
+        front = frontCountAtMost == 0 ? nil : MessageBatch(batch.withMessages { $0.moveAll() })
     }
 
     /// Ends the batch when its handler is done. If the handler has dequeued nothing from it, no batch is leased for a
@@ -210,14 +210,14 @@ struct MessageQueue: ~Copyable {
     ///
     /// - Returns: the buffer in which they are now.
     mutating func moveAll() -> MessageBuffer {
-        var row = MessageBuffer()
+        var moved = MessageBuffer()
         if let source = unsafe firstSlot, count > 0 {
-            row.moveMessages(intoRoomFor: count)
-            if let slots = unsafe row.slots { unsafe slots.moveInitialize(from: source, count: count) }
-            row.end = end - first
+            moved.moveMessages(intoRoomFor: count)
+            if let slots = unsafe moved.slots { unsafe slots.moveInitialize(from: source, count: count) }
+            moved.end = end - first
         }
         (first, end) = (0, 0)
-        return row
+        return moved
     }
 }
 
@@ -235,11 +235,11 @@ struct MessageQueue: ~Copyable {
     /// How many messages are leased.
     private var leasedCount = 0
     // Unchecked: guarded as said above. A check costs as much as the work.
-    @exclusivity(unchecked) private var row: MessageBuffer
+    @exclusivity(unchecked) private var messages: MessageBuffer
 
-    init(_ row: consuming MessageBuffer) {
+    init(_ messages: consuming MessageBuffer) {
         unsafe slots = nil
-        unsafe self.row = row
+        unsafe self.messages = messages
     }
 
     deinit { _ = end() }
@@ -250,15 +250,15 @@ struct MessageQueue: ~Copyable {
     }
 
     /// How many messages, leased or not, are not dequeued yet.
-    var count: Int { unsafe row.count - dequeuedCount }
+    var count: Int { unsafe messages.count - dequeuedCount }
 
     /// How many of the leased ones are not dequeued yet.
     var remaining: Int { max(0, leasedCount - position.load(ordering: .acquiring)) }
 
     /// Leases the oldest messages to the thread of a handler.
     func open(atMost limit: Int) {
-        leasedCount = unsafe min(limit, row.count)
-        unsafe slots = row.firstSlot
+        leasedCount = unsafe min(limit, messages.count)
+        unsafe slots = messages.firstSlot
         position.store(0, ordering: .releasing)
     }
 
@@ -290,7 +290,7 @@ struct MessageQueue: ~Copyable {
     func end() -> Int {
         let count = dequeuedCount
         position.store(Self.closed, ordering: .releasing)
-        unsafe row.dropFirst(count)
+        unsafe messages.dropFirst(count)
         return count
     }
 
@@ -299,12 +299,12 @@ struct MessageQueue: ~Copyable {
     /// - Returns: how many of the leased messages were not dequeued.
     func close() -> Int {
         let count = min(position.exchange(Self.closed, ordering: .acquiringAndReleasing), leasedCount)
-        unsafe row.dropFirst(count)
+        unsafe messages.dropFirst(count)
         return leasedCount - count
     }
 
     // MARK: While it is closed
 
     /// Changes the messages.
-    func withRow<Result: ~Copyable>(_ body: (inout MessageBuffer) -> Result) -> Result { unsafe body(&row) }
+    func withMessages<Result: ~Copyable>(_ body: (inout MessageBuffer) -> Result) -> Result { unsafe body(&messages) }
 }

@@ -60,18 +60,18 @@ struct HandlerOwnership: Sendable {
 enum HandlerBinding: Sendable {
     case nobody
     /// Loops. The source retains the port; it ends when it is in no loop any more.
-    case loops(RunLoopSource)
+    case owning(RunLoopSource)
     /// Loops, but the source retains the port, or its owner, only while it is in a loop.
-    case looseLoops(RunLoopSource)
-    /// As `looseLoops`, but other code may have the source too: it stays when it is in no loop.
-    case others(RunLoopSource)
+    case unowned(RunLoopSource)
+    /// As `unowned`, but other code may have the source too: it stays when it is in no loop.
+    case shared(RunLoopSource)
     /// The source enqueues blocks that call the handler, and never calls it on its loop.
     case dispatcher(RunLoopSource)
 
     var source: RunLoopSource? {
         switch self {
         case .nobody: nil
-        case .loops(let source), .looseLoops(let source), .others(let source), .dispatcher(let source): source
+        case .owning(let source), .unowned(let source), .shared(let source), .dispatcher(let source): source
         }
     }
 

@@ -81,12 +81,12 @@ extension MachPort {
         let label = order == 0 ? SourceLabel.portMessages : SourceLabel(SourceLabel.portMessages.name, order: order)
         guard staysForOthers || localPort.owner != nil else {
             let source = RunLoopSource(label: label, routine: Routine(port: self, generation: generation))
-            return (source, .loops(source))
+            return (source, .owning(source))
         }
         let routine = UnownedSourceRoutine(self, generation)
         let source = RunLoopSource(label: label, routine: routine)
         routine.setSource(source)
-        return (source, .looseLoops(source))
+        return (source, .unowned(source))
     }
 
     /// The routine of the port's source. It retains the port, and the port ends it when it is in no loop.
@@ -113,7 +113,7 @@ extension MachPort {
     /// Ends the source when it is in no loop, and other code cannot have it.
     func dropUnusedSource() {
         let source = state.withLock { state -> RunLoopSource? in
-            if case .others = state.service { return nil }
+            if case .shared = state.service { return nil }
             guard let source = state.source, source.invalidateUnlessInLoop() else { return nil }
             state.service = .nobody
             return source
@@ -301,7 +301,7 @@ extension MachPort {
             let source = try attachedSource(order: order, staysForOthers: true)
             let isOurs = state.withLock { state in
                 guard state.source === source else { return false }
-                if case .looseLoops = state.service { state.service = .others(source) }
+                if case .unowned = state.service { state.service = .shared(source) }
                 return true
             }
             // Otherwise it left its last loop at this very moment.

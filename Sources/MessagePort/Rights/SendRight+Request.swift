@@ -75,6 +75,10 @@ extension SendRight {
         // Only the receiver holds the right afterwards: when it drops the right, the slot is notified.
         try destination.send(message.asking(slot), until: .instant(sendDeadline))
         _ = loop.run(mode: mode, until: .after(replyLimit), while: { slot.isWaiting })
+        return try takeReply(from: slot)
+    }
+
+    private func takeReply(from slot: ReplySlot) throws(PortError) -> MachMessage {
         do throws(PortError) {
             return try slot.take()
         } catch {
@@ -135,14 +139,7 @@ extension SendRight {
         // Only the receiver holds the right afterwards: when it drops the right, the slot is notified.
         try await destination.send(message.asking(slot), waiting: sending)
         await slot.wait(within: replyLimit)
-        do throws(PortError) {
-            return try slot.take()
-        } catch {
-            if error.code == .replyDropped, destination.pollDeath() {
-                throw PortError(.peerDied, delivery: error.delivery)
-            }
-            throw error
-        }
+        return try takeReply(from: slot)
     }
 }
 

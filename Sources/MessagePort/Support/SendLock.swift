@@ -22,18 +22,18 @@ final class SendLock: Sendable {
         var waiting: [Entry] = []
 
         /// The waiters that do not wait for a holder that is blocked.
-        var impatient: [Entry] { waiting.filter { !$0.isPatient } }
+        var nonblocking: [Entry] { waiting.filter(\.isNonblocking) }
     }
 
     /// A slot in the queue of waiters.
     private final class Entry: Sendable {
         let waiter: Waiter  // immutable
-        /// Whether it also waits for a holder that waits for room.
-        let isPatient: Bool  // immutable
+        /// Whether it does not wait for a holder that waits for room.
+        let isNonblocking: Bool  // immutable
 
-        init(_ waiter: Waiter, isPatient: Bool = true) {
+        init(_ waiter: Waiter, isNonblocking: Bool = false) {
             self.waiter = waiter
-            self.isPatient = isPatient
+            self.isNonblocking = isNonblocking
         }
     }
 
@@ -82,7 +82,7 @@ final class SendLock: Sendable {
     /// - Returns: false when there is no room, or that is not known yet.
     func lockUnlessHolderBlocks() -> Bool {
         let event = ThreadEvent()
-        let entry = Entry(.thread(event), isPatient: false)
+        let entry = Entry(.thread(event), isNonblocking: true)
         let mustWait = state.withLock { state -> Bool? in
             if state.isHolderBlocked { return nil }
             if tryLockOrContend() { return false }
@@ -97,12 +97,12 @@ final class SendLock: Sendable {
 
     /// The holder is about to wait for room: wakes the senders that do not wait for that.
     func holderWillBlock() {
-        let impatient = state.withLock { state in
+        let nonblocking = state.withLock { state in
             state.isHolderBlocked = true
             lockState.store(LockState.contended, ordering: .sequentiallyConsistent)
-            return state.impatient
+            return state.nonblocking
         }
-        for entry in impatient { entry.waiter.wake() }
+        for entry in nonblocking { entry.waiter.wake() }
     }
 
     /// The holder continues: it no longer waits for room.
@@ -159,7 +159,7 @@ final class SendLock: Sendable {
         ).exchanged {
             return
         }
-        let woken = state.withLock { state -> (next: Entry, impatient: [Entry])? in
+        let woken = state.withLock { state -> (next: Entry, nonblocking: [Entry])? in
             state.isHolderBlocked = false
             if state.waiting.isEmpty {
                 lockState.store(LockState.free, ordering: .sequentiallyConsistent)
@@ -168,10 +168,10 @@ final class SendLock: Sendable {
             let next = state.waiting.removeFirst()
             guard case .task = next.waiter else { return (next, []) }
             state.isHolderBlocked = true
-            return (next, state.impatient)
+            return (next, state.nonblocking)
         }
         guard let woken else { return }
         woken.next.waiter.wake()
-        for entry in woken.impatient { entry.waiter.wake() }
+        for entry in woken.nonblocking { entry.waiter.wake() }
     }
 }
