@@ -56,15 +56,15 @@ package struct LockedFile: ~Copyable, Sendable {
     /// - Parameters:
     ///   - name: a file name.
     ///   - directory: its directory.
-    ///   - patience: how long to try while other processes only query a lock of the whole file.
+    ///   - limit: how long to try while other processes only query a lock of the whole file.
     /// - Returns: the locked file, with the contents that a dead owner left in it; or the contents of the live owner's
     ///   file.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, no regular file, or another user's;
     ///   `descriptorLimit`; `systemCallFailed` for the rest.
     package static func acquire(
-        _ name: String, in directory: TrustedDirectory, within patience: Duration = FileLock.limit
+        _ name: String, in directory: TrustedDirectory, within limit: Duration = FileLock.limit
     ) throws(PortError) -> LockOutcome {
-        try acquire(name, in: directory, within: patience) { (_) throws(PortError) in }
+        try acquire(name, in: directory, within: limit) { (_) throws(PortError) in }
     }
 
     /// The same, with a step before the file is locked.
@@ -91,7 +91,7 @@ package struct LockedFile: ~Copyable, Sendable {
     }
 
     private static func acquire(
-        _ name: String, in directory: TrustedDirectory, within patience: Duration,
+        _ name: String, in directory: TrustedDirectory, within limit: Duration,
         opened: (borrowing FileDescriptor) throws(PortError) -> Void
     ) throws(PortError) -> LockOutcome {
         let kind = try directory.fileLock(decides: true)
@@ -100,7 +100,7 @@ package struct LockedFile: ~Copyable, Sendable {
             let file = try open(name, in: directory, .creating)
             try opened(file)
             do throws(SystemError) {
-                let isOurs = try sysLock(file.raw, kind, within: patience)
+                let isOurs = try sysLock(file.raw, kind, within: limit)
                 if !isOurs { contents = try read(file) }
                 if !isOurs { try evictReader(file, name, in: directory, kind) }
                 if try isCurrent(file, name, in: directory) {

@@ -85,8 +85,8 @@ extension ProcessEndpoints {
     ) throws(PortError) -> ConnectOutcome {
         let path = directory.path + "/" + name
         guard let file = try openSocketFile(name, in: directory, called: path) else { return .dead }
-        let way = SocketPath.through(file.raw) ?? SocketPath.reachable(name, in: directory)
-        return try connect(toPath: way, called: path, until: deadline)
+        let socketPath = SocketPath.through(file.raw) ?? SocketPath.reachable(name, in: directory)
+        return try connect(toPath: socketPath, called: path, until: deadline)
     }
 
     private static func openSocketFile(
@@ -103,12 +103,12 @@ extension ProcessEndpoints {
     }
 
     private static func connect(
-        toPath way: String, called path: String, until deadline: MonotonicInstant
+        toPath socketPath: String, called path: String, until deadline: MonotonicInstant
     ) throws(PortError) -> ConnectOutcome {
-        guard let parts = SocketPath.split(way) else { throw PortError(.malformedPacket, subject: .path(path)) }
+        guard let parts = SocketPath.split(socketPath) else { throw PortError(.malformedPacket, subject: .path(path)) }
         do throws(SystemError) {
             let socket = try sysPacketSocket()
-            guard try connect(socket, way, parts, until: deadline) else { return .busy }
+            guard try connect(socket, socketPath, parts, until: deadline) else { return .busy }
             let peer = try PeerIdentity(ofPeerOf: socket.raw)
             // Checked before anything is sent or read.
             if sysIsOwnUser(peer.userID) || PortDirectory.admitsListener(peer.userID, atPath: path) {
@@ -201,11 +201,11 @@ extension ProcessEndpoints {
             if parsed.isLock { locks.insert(parsed.id) } else { files[parsed.id, default: []].append(name) }
         }
         // In another order each time, so that files that cannot be removed do not block the rest forever.
-        var (removed, looked) = (0, 0)
+        var (removed, examined) = (0, 0)
         for owner in locks.union(files.keys).shuffled() {
-            guard looked < Self.sweepLimit else { break }
-            let names = files[owner, default: []].prefix(Self.sweepLimit - looked)
-            looked += names.count + 1
+            guard examined < Self.sweepLimit else { break }
+            let names = files[owner, default: []].prefix(Self.sweepLimit - examined)
+            examined += names.count + 1
             removed += sweep(owner, names, hadLock: locks.contains(owner))
         }
         return removed

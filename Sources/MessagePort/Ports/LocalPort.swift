@@ -338,13 +338,10 @@ extension LocalPort {
     }
 
     /// What is left of a dead port.
-    private struct Cleanup {
-        var sources: SourceList
-        var coldState: ColdStorage<ColdState>
-        var bounced: [MachMessage]
-        var waitingSenders: [BlockedSender]
-        var roomNotices: [LoopNotification<SendPossibility>]
-    }
+    private typealias Cleanup = (
+        sources: SourceList, coldState: ColdStorage<ColdState>, bounced: [MachMessage], waitingSenders: [BlockedSender],
+        roomNotices: [LoopNotification<SendPossibility>]
+    )
 
     /// Ends the port: frees its names, closes its sockets, wakes senders and receivers, bounces queued messages,
     /// notifies watchers.
@@ -354,20 +351,14 @@ extension LocalPort {
         if isInherited { return false }
         let cleanup = state.withLock { state -> Cleanup? in
             guard let (bounced, waitingSenders) = state.mailbox.die() else { return nil }
-            let roomNotices = state.mailbox.removeDueRoomNotices()
-            let cleanup = Cleanup(
-                sources: state.sources, coldState: state.removeColdState(), bounced: bounced,
-                waitingSenders: waitingSenders,
-                roomNotices: roomNotices)
+            let (sources, coldState) = (state.sources, state.removeColdState())
             state.sources = SourceList()
             // The address stays, so that rights in transit equal those of this process.
-            if let doorbell = cleanup.coldState.value.doorbell { state.coldState.doorbell = doorbell }
-            if let address = cleanup.coldState.value.address {
-                (state.coldState.address, state.coldState.oldAddresses) = (
-                    address, cleanup.coldState.value.oldAddresses
-                )
+            if let doorbell = coldState.value.doorbell { state.coldState.doorbell = doorbell }
+            if let address = coldState.value.address {
+                (state.coldState.address, state.coldState.oldAddresses) = (address, coldState.value.oldAddresses)
             }
-            return cleanup
+            return (sources, coldState, bounced, waitingSenders, state.mailbox.removeDueRoomNotices())
         }
         guard let cleanup else { return false }
         let coldState = cleanup.coldState

@@ -96,14 +96,14 @@ extension LoopNotification where Content == Void {
 ///
 /// - Important: Thread safety: any thread.
 public final class NoticeRequest: Sendable {
-    private struct State: Sendable {
-        var wasCalled = false
-        var isCancelled = false
-        /// Removes the notice from where it is pending.
-        var cancellation: Cancellation?
+    private enum State: Sendable {
+        /// What removes the notice from where it is pending.
+        case pending(Cancellation?)
+        case called
+        case cancelled
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(State.pending(nil))
     private let forkGuard = ForkGuard()  // immutable
 
     /// Withdraws the notice, unless its loop has begun to call the handler.
@@ -117,19 +117,24 @@ public final class NoticeRequest: Sendable {
     public func cancel() -> Bool {
         // In a forked child the notice belongs to the parent, and is never delivered.
         if forkGuard.isInherited { return true }
-        let (wasCalled, cancellation) = state.withLock { state in
-            if !state.wasCalled { state.isCancelled = true }
-            return (state.wasCalled, state.cancellation.take())
+        let old = state.withLock { state in
+            let old = state
+            if case .pending = old { state = .cancelled }
+            return old
         }
-        cancellation?()
-        return !wasCalled
+        switch old {
+        case .pending(let cancellation): cancellation?()
+        case .cancelled: break
+        case .called: return false
+        }
+        return true
     }
 
     /// The notice is pending now.
     ///
     /// - Parameter cancellation: removes it; does nothing once it was delivered. It does not retain what it removes.
     func setCancellation(_ cancellation: @escaping Cancellation) {
-        state.withLock { if !$0.wasCalled { $0.cancellation = cancellation } }
+        state.withLock { if case .pending = $0 { $0 = .pending(cancellation) } }
     }
 
     /// The loop is about to call the handler.
@@ -137,9 +142,9 @@ public final class NoticeRequest: Sendable {
     /// - Returns: false when the notice was withdrawn.
     func begin() -> Bool {
         state.withLock { state in
-            state.wasCalled = !state.isCancelled
-            state.cancellation = nil
-            return state.wasCalled
+            if case .cancelled = state { return false }
+            state = .called
+            return true
         }
     }
 }

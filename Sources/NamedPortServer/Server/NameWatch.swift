@@ -192,7 +192,7 @@ public struct NameEvents: AsyncSequence, Sendable {
             let monitor = try begun()
             while !Task.isCancelled {
                 if let event = try monitor.next() { return event }
-                try await DescriptorWait.wait(for: monitor.raw, until: monitor.nextCheck)
+                try await TaskWaiter.wait(for: monitor.raw, until: monitor.nextCheck)
             }
             return nil
         }

@@ -145,7 +145,7 @@ extension PortNameServer {
             defer { withExtendedLifetime(wait) {} }
             repeat {
                 if let right = try wait.poll() { return right }
-                try await DescriptorWait.wait(for: wait.raw, until: min(deadline, wait.nextCheck))
+                try await TaskWaiter.wait(for: wait.raw, until: min(deadline, wait.nextCheck))
                 if Task.isCancelled { throw PortError(.cancelled, subject: .name(name), delivery: .notSent) }
             } while .now < deadline
             if let right = try wait.poll(isLast: true) { return right }
