@@ -64,12 +64,14 @@ private final class Turns {
 
     func makeNumber() -> UInt64 { state.makeNumber() }
     func give(to number: UInt64) { state.give(to: number) }
-    func end(_ number: UInt64) -> Bool { state.end(number) }
+    func end(_ number: UInt64) -> Bool { state.end(handler(number)) }
 
     /// Begins a handler, if a source with this number may.
     func begins(_ number: UInt64) -> Bool {
         guard state.mayBegin(number) else { return false }
-        state.begin()
+        state.begin(handler(number))
         return true
     }
+
+    private func handler(_ number: UInt64) -> ActiveHandlers.Handler { .init(loop: .main, generation: number) }
 }

@@ -110,9 +110,9 @@ extension LocalPort {
     func endHandling(_ number: UInt64, on loop: ThreadRunLoop) -> Bool {
         var held: (sources: SourceList, sockets: PortSockets?)?
         let hasMessage = state.withLock { state in
-            state.handlers.remove(ActiveHandlers.Handler(loop: loop, generation: number))
             state.mailbox.endLease()
-            if state.ownership.end(number) { held = (state.sources, state.openedSockets) }
+            let isLastOfOlder = state.ownership.end(ActiveHandlers.Handler(loop: loop, generation: number))
+            if isLastOfOlder { held = (state.sources, state.openedSockets) }
             return state.hasMessage(inGeneration: number)
         }
         if let held { resumeSources(held.sources, held.sockets) }
@@ -189,7 +189,7 @@ extension LocalPort.State {
     /// - Parameter dequeueLimit: after this many messages the sockets must be polled; leased ones count as dequeued.
     /// - Returns: the lease; nil when messages must be dequeued one by one.
     mutating func leaseBatch(pollingAfter dequeueLimit: Int) -> MessageBatch? {
-        guard handlers.isOne, !ownership.isAwaitingOlderHandlers else { return nil }
+        guard ownership.handlers.isOne, !ownership.isAwaitingOlderHandlers else { return nil }
         if !hasColdState { return mailbox.leaseBatch() }
         guard let most = coldState.dequeuesUntilPoll(pollingAfter: dequeueLimit),
             let batch = mailbox.leaseBatch(atMost: most)
@@ -212,10 +212,7 @@ extension LocalPort.State {
         let mustPollSockets = hasColdState && coldState.mustPollSockets(after: dequeueLimit)
         var sender: BlockedSender?
         guard let message = mailbox.dequeue(reservingSlot: mustPollSockets, admitting: &sender) else { return nil }
-        if let handler {
-            ownership.begin()
-            handlers.append(handler)
-        }
+        if let handler { ownership.begin(handler) }
         if hasColdState || mailbox.mayBeContended {
             action = DequeueAction(
                 sender: sender, task: nextTask(), notices: mailbox.removeDueRoomNotices(),
@@ -289,71 +286,5 @@ extension LocalPort {
 
     package func didDropTooLarge() {
         withMailbox(or: ()) { $0.didDropTooLarge() }
-    }
-}
-
-/// A port's handlers under way: mostly none or one, which is stored inline. Not generic, so that no generic code of
-/// another module is called for each message.
-enum ActiveHandlers: Sendable {
-    /// A handler, identified by its loop and the generation of its source.
-    @safe struct Handler: Sendable {
-        // SAFETY: the handler runs on the loop's thread, which retains the loop, and is removed from here before it
-        // returns. A lookup happens under the port's lock, and retains the loop before that is unlocked. Counting
-        // references would cost as much for each message as queueing it.
-        unowned(unsafe) let loop: ThreadRunLoop
-        let generation: UInt64
-    }
-
-    case none
-    case one(Handler)
-    case many([Handler])
-
-    var isOne: Bool {
-        if case .one = self { true } else { false }
-    }
-
-    var all: [Handler] {
-        switch self {
-        case .none: []
-        case .one(let handler): [handler]
-        case .many(let handlers): handlers
-        }
-    }
-
-    /// Whether sources of this generation began all of them.
-    func areAll(of generation: UInt64) -> Bool {
-        switch self {
-        case .none: true
-        case .one(let handler): handler.generation == generation
-        case .many(let handlers): handlers.allSatisfy { $0.generation == generation }
-        }
-    }
-
-    mutating func append(_ handler: Handler) {
-        switch self {
-        case .none: self = .one(handler)
-        case .one(let first): self = .many([first, handler])
-        case .many(var handlers):
-            self = .none  // so that the list is changed in place
-            handlers.append(handler)
-            self = .many(handlers)
-        }
-    }
-
-    /// Removes the last one of this generation on this loop.
-    mutating func remove(_ handler: Handler) {
-        func isWanted(_ other: Handler) -> Bool {
-            unsafe other.generation == handler.generation && other.loop === handler.loop
-        }
-        switch self {
-        case .none: break
-        case .one(let only):
-            if isWanted(only) { self = .none }
-        case .many(var handlers):
-            guard let index = handlers.lastIndex(where: isWanted) else { return }
-            handlers.remove(at: index)
-            // A lease is possible again when one is left.
-            self = handlers.count == 1 ? .one(handlers[0]) : .many(handlers)
-        }
     }
 }

@@ -17,8 +17,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// Signalled when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources = SourceList()
         var ownership = HandlerOwnership()
-        /// The handlers under way: the generations of their sources, and their loops.
-        var handlers = ActiveHandlers.none
         private var coldStorage = ColdStorage<ColdState>()
         var senders = SenderCount()
         /// A handler's thread reads one socket, makes no callouts, and then dequeues: sources need no signal.

@@ -131,8 +131,7 @@ extension LocalPort {
     fileprivate var isKnownServed: Bool {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return true }
         let source = state.withLock { state in
-            let isCurrent = state.handlers.areAll(of: state.ownership.current)
-            return isCurrent ? state.sources.first : nil
+            state.ownership.isAwaitingOlderHandlers ? nil : state.sources.first
         }
         return source?.firstLoop?.waitNote.withLock { $0 == nil } ?? false
     }
@@ -142,7 +141,8 @@ extension LocalPort {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return nil }
         let (sources, older) = state.withLock { state in
             // After a move, no source begins before the handlers under way elsewhere have returned.
-            let older = state.handlers.all.filter { $0.generation != state.ownership.current }.map { unsafe $0.loop }
+            let (handlers, current) = (state.ownership.handlers, state.ownership.current)
+            let older = handlers.all.filter { $0.generation != current }.map { unsafe $0.loop }
             return (state.sources.all, older)
         }
         let loops = sources.flatMap(\.loops)
