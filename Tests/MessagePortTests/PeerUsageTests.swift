@@ -320,7 +320,7 @@ import Testing
 
 /// Accounts in a box, so that expectations can change them.
 private final class Ledger {
-    var accounts = PeerUsage()
+    var accounts = PeerUsage(limits: .standard, ownUser: sysIsOwnUser(sysUserID()) ? sysUserID() : nil)
 
     var isEmpty: Bool { accounts.isEmpty }
 

@@ -27,10 +27,10 @@ import Testing
             try peer?.send(begin, head + [1, 2])
             #expect(try port.tryReceive() == nil)
             let sockets = try #require(port.localPort.sockets)
-            let limits = sockets.accounts.withLock { $0.limits }
-            sockets.accounts.withLock { $0.limits.queuedBytes = 18 }
-            #expect(sockets.accounts.withLock { $0.isOver(process) })
-            sockets.accounts.withLock { $0.limits = limits }
+            let limits = sockets.quotas.withLock { $0.limits }
+            sockets.quotas.withLock { $0.limits.queuedBytes = 18 }
+            #expect(sockets.quotas.withLock { $0.isOver(process) })
+            sockets.quotas.withLock { $0.limits = limits }
             let rest = PacketHeader(kind: .continuation)
             switch ending {
             case .completion, .records: try peer?.send(rest, Array(repeating: 3, count: 8))

@@ -62,7 +62,7 @@ import Testing
                 #expect(port.queueCount == kind.count)
                 let sockets = try #require(port.localPort.sockets)
                 let owner = PeerID.process(PeerIdentity.current.processID)
-                let account = limits.queuedBytes - sockets.accounts.withLock { $0.allowance(of: owner).bytes }
+                let account = limits.queuedBytes - sockets.quotas.withLock { $0.allowance(of: owner).bytes }
                 let heap = heapBytes() - before
                 print("\(kind): heap \(heap / kind.count), account \(account / kind.count)")
                 // A sanitizer's heap says nothing about this one.

@@ -168,9 +168,9 @@ import Testing
                 var tight = PeerLimits()
                 tight.queuedBytes = 1
                 port.setPeerLimits(tight)
-                #expect(sockets.accounts.withLock { $0.isOver(process) })
+                #expect(sockets.quotas.withLock { $0.isOver(process) })
                 port.invalidate()
-                #expect(!sockets.accounts.withLock { $0.isOver(process) })
+                #expect(!sockets.quotas.withLock { $0.isOver(process) })
             }
         }
     }
@@ -215,7 +215,7 @@ import Testing
             #expect(connection.receive(into: port.localPort, limit: 1).count == 1)
             // One thread pauses it and has not changed the kernel's set yet; another sees the end.
             let key = try #require(sockets.state.withLock { $0.keys[ObjectIdentifier(connection)] })
-            #expect(sockets.accounts.withLock { $0.pause(key) })
+            #expect(sockets.quotas.withLock { $0.pause(key) })
             connection.receiver.isHeldBack.store(true, ordering: .releasing)
             sockets.silence(connection)
             connection.updateInterest()
@@ -278,7 +278,7 @@ import Testing
             try peer.send(MachMessage(id: 1), asks: 1)
             try port.next().reply(MachMessage(bytes: pattern(2 << 20)))
             let sockets = try #require(port.localPort.sockets)
-            #expect(sockets.accounts.withLock { $0.isOver(process) })
+            #expect(sockets.quotas.withLock { $0.isOver(process) })
             var count = 0
             while count < 2 << 20 {
                 _ = try sysPoll(peer.socket.rawValue, .readable, until: Watchdog.deadline)
@@ -308,7 +308,7 @@ import Testing
             try peer.send(header, Array(payload.prefix(10_000)))
             port.localPort.receiveFromSockets()
             let process = PeerID.process(PeerIdentity.current.processID)
-            #expect(sockets.accounts.withLock { $0.isOver(process) })
+            #expect(sockets.quotas.withLock { $0.isOver(process) })
             try peer.send(PacketHeader(kind: .continuation), Array(payload.dropFirst(10_000)))
             port.localPort.receiveFromSockets()
             #expect(receiver.answers.elements.map(\.id) == [3])
@@ -337,7 +337,7 @@ import Testing
             for token in UInt64(1)...16 { try peer.send(MachMessage(id: 1), asks: token) }
             for _ in 1...16 { try port.next().reply(reply) }
             let sockets = try #require(port.localPort.sockets)
-            #expect(sockets.accounts.withLock { $0.isOver(process) })
+            #expect(sockets.quotas.withLock { $0.isOver(process) })
             for token in UInt64(1)...16 { #expect(try peer.next()?.answers == token) }
             try peer.send(MachMessage(id: 2))
             #expect(try port.next().id == 2)
@@ -370,7 +370,7 @@ func expectNoCharge(at port: MachPort, sourceLocation: SourceLocation = #_source
     port.setPeerLimits(tight)
     let sockets = try #require(port.localPort.sockets, sourceLocation: sourceLocation)
     #expect(
-        !sockets.accounts.withLock { $0.isOver(.process(PeerIdentity.current.processID)) },
+        !sockets.quotas.withLock { $0.isOver(.process(PeerIdentity.current.processID)) },
         sourceLocation: sourceLocation)
 }
 

@@ -28,7 +28,7 @@ import Testing
     /// What the messages of the client's process occupy at the port. The descriptor with which it offered rings may
     /// still wait to be closed.
     private func cost(at port: MachPort) throws -> ResourceUsage {
-        let accounts = try #require(port.localPort.sockets).accounts
+        let accounts = try #require(port.localPort.sockets).quotas
         let allowance = accounts.withLock { $0.allowance(of: .process(Self.process)) }
         return ResourceUsage(
             messages: Int.max - allowance.messages, bytes: PeerLimits.standard.queuedBytes - allowance.bytes)
@@ -101,7 +101,7 @@ import Testing
             try client.send(1...10)
             port.localPort.receiveFromSockets()
             #expect(try port.next().id == 1)
-            let accounts = try #require(port.localPort.sockets).accounts
+            let accounts = try #require(port.localPort.sockets).quotas
             port.invalidate()
             #expect(accounts.withLock { $0.allowance(of: .process(Self.process)).messages } == .max)
         }
@@ -257,7 +257,7 @@ import Testing
             let (port, client) = try pair(on: bench, queueLimit: 100)
             port.localPort.receiveFromSockets()
             try client.send(1...600)
-            let accounts = try #require(port.localPort.sockets).accounts
+            let accounts = try #require(port.localPort.sockets).quotas
             let readers = (0..<2).map { _ in
                 runOnThread { while !port.localPort.isDead { _ = try? port.tryReceive() } }
             }

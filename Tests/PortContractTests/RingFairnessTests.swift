@@ -75,7 +75,7 @@ import Testing
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
             for id in Int32(0)..<5 { #expect(try port.next().id == id) }
             #expect(try port.tryReceive() == nil)
-            #expect(sockets.accounts.withLock { !$0.isOver(.process(Self.crowd)) })
+            #expect(sockets.quotas.withLock { !$0.isOver(.process(Self.crowd)) })
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
         }
     }

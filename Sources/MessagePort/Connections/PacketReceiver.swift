@@ -201,7 +201,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     ) -> Bool {
         // A partial message is completed. Checked before there is room, so that a process over its share does not wait
         // in line for it.
-        let isOver = !assembly.isBegun && connection.ledger(of: sink)?.isOver(connection.owner) == true
+        let isOver = !assembly.isBegun && connection.quotas(of: sink)?.isOver(connection.owner) == true
         if isOver, sink.sockets?.holdBack(connection) == true { return true }
         // Of a partial message all but the last piece is read: that waits for a slot in the queue.
         return assembly.mayNeedSlot && !sink.hasRoomForSockets()
@@ -253,27 +253,27 @@ struct PacketReceiver: ~Copyable, Sendable {
     ) -> Int? {
         guard connection.port != nil, sink.acceptsBatches, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
             !connection.isClosed,
-            let ledger = connection.ledger(of: sink)
+            let quotas = connection.quotas(of: sink)
         else { return nil }
         let most = min(limit, state.batch.most)
         state.channel.path.reader?.peekPlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
         if state.batch.packets.isEmpty { return nil }
         var isOver = false
-        var cost = ledger.charge(connection.owner, forFirstOf: state.batch.packets, &isOver)
+        var cost = quotas.charge(connection.owner, forFirstOf: state.batch.packets, &isOver)
         if cost.messages == 0 { return 0 }
         let slots = sink.reserveRoom(atMost: cost.messages)
         state.batch.didReserve(slots, of: cost.messages)
         if slots < cost.messages {
             var rest = ResourceUsage()
             for packet in state.batch.packets[slots..<cost.messages] { rest += packet.cost }
-            ledger.refund(rest, by: connection.owner)
+            quotas.refund(rest, by: connection.owner)
             cost -= rest
         }
         if slots == 0 { return 0 }
         state.channel.path.didReadRing()
         noteSender(of: sink, &state, connection)
         let byteCount = readBatch(
-            &state, PeerCharge(ledger, connection.owner, cost), count: slots, from: connection.peer)
+            &state, PeerCharge(quotas, connection.owner, cost), count: slots, from: connection.peer)
         let hasRoom = sink.fillReserved(by: &state.batch.messages, byteCount: byteCount)
         if !state.batch.messages.isEmpty { state.batch.messages = MessageBuffer() }  // the port is dead
         state.mayReadOn = hasRoom && !isOver
@@ -332,8 +332,8 @@ struct PacketReceiver: ~Copyable, Sendable {
             if hasOnlyWatched { sink?.clientDidConnect() }
             isWanted = header.answers == 0 || isAwaited
             // What a dead port left unread is in no account.
-            if isWanted, sink != nil, let ledger = connection.ledger(of: sink) {
-                (limit, mustAsk) = ledger.charge(
+            if isWanted, sink != nil, let quotas = connection.quotas(of: sink) {
+                (limit, mustAsk) = quotas.charge(
                     connection.owner, for: header, descriptors: descriptors?.count ?? 0, &state.charge)
             }
         }

@@ -410,9 +410,9 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// Charges the peer's process for what it has not read.
     private func chargeBacklog(over connection: SocketConnection) {
-        guard let ledger = connection.ledger(of: connection.port?.object) else { return }
+        guard let quotas = connection.quotas(of: connection.port?.object) else { return }
         let cost = backlog.withLock { ResourceUsage(bytes: $0.size, descriptors: $0.descriptorCount) }
-        var charge: PeerCharge? = ledger.charge(connection.owner, forUnread: cost)
+        var charge: PeerCharge? = quotas.charge(connection.owner, forUnread: cost)
         backlog.withLock { if $0.isPausing { swap(&charge, &$0.charge) } }
         charge = nil  // the old one, or the one for what was sent meanwhile, is released without the lock
     }

@@ -8,7 +8,7 @@ import Synchronization
 // The sockets of one port: its listener, the connections of its clients, and connections over which it awaits replies,
 // all in one epoll set. The set's own descriptor is readable when any of them is, so a run loop watches one descriptor
 // for the port, however many clients it has.
-package final class PortSockets: QuotaObserver {
+package final class PortSockets: Sendable {
     struct State: ~Copyable {
         var listener: Listener?
         var lastKey: UInt64 = listenerKey
@@ -35,7 +35,7 @@ package final class PortSockets: QuotaObserver {
 
     let epoll: EpollSet  // immutable
     let state = Mutex(State())
-    let accounts = PeerQuotas()
+    let quotas = PeerQuotas()
     /// Whether the kernel has failed to add a connection to the set again.
     private let lacksConnection = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
@@ -91,7 +91,7 @@ package final class PortSockets: QuotaObserver {
         let result = state.withLock { state -> Result<UInt64?, PortError> in
             if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
             let (key, owner) = (state.lastKey + 1, connection.owner)
-            if sink != nil, !accounts.withLock({ $0.connect(key, of: owner, isLimited: isLimited) }) {
+            if sink != nil, !quotas.withLock({ $0.connect(key, of: owner, isLimited: isLimited) }) {
                 return .failure(PortError(.tooManyConnections))
             }
             state.lastKey = key
@@ -276,7 +276,7 @@ package final class PortSockets: QuotaObserver {
             state.silenced.remove(key)
             state.busyRings.removeAll { $0 === member }
             if let member { state.soleActive.forget(member) }
-            accounts.withLock { $0.disconnect(key) }
+            quotas.withLock { $0.disconnect(key) }
             return member
         }
         guard let member else { return false }
@@ -296,7 +296,7 @@ package final class PortSockets: QuotaObserver {
             return state.members
         }
         listener = nil
-        accounts.serve(nil)
+        quotas.whenBelowLimits(nil)
         for member in members.values {
             epoll.remove(member.descriptor.rawValue)
             // A connection of another port stays open there.
@@ -349,13 +349,13 @@ extension PortSockets {
     /// - Returns: what was made; nil when the process has enough rings, or making it failed: then nothing is reserved.
     func withRings<Made>(for connection: SocketConnection, _ make: () -> Made?) -> Made? {
         let key = state.withLock { state -> UInt64? in
-            guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.reserveRings(key) })
+            guard let key = state.keys[ObjectIdentifier(connection)], quotas.withLock({ $0.reserveRings(key) })
             else { return nil }
             return key
         }
         guard let key else { return nil }
         let made = make()
-        if made == nil { accounts.withLock { $0.releaseRings(key) } }
+        if made == nil { quotas.withLock { $0.releaseRings(key) } }
         return made
     }
 
@@ -364,7 +364,7 @@ extension PortSockets {
     /// - Parameter owner: the process; nil for all.
     func resume(_ owner: PeerID? = nil) {
         let resumed = state.withLock { state in
-            let members = accounts.withLock { $0.removeResumable(of: owner) }.compactMap { state.members[$0] }
+            let members = quotas.withLock { $0.removeResumable(of: owner) }.compactMap { state.members[$0] }
             for member in members { member.receiver.isHeldBack.store(false, ordering: .releasing) }
             return members
         }
@@ -374,7 +374,7 @@ extension PortSockets {
     /// Whether nothing more is read from the connection, because its process is over its limits; then it is paused.
     func holdBack(_ connection: SocketConnection) -> Bool {
         let isHeldBack = state.withLock { state in
-            guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.pause(key) }) else {
+            guard let key = state.keys[ObjectIdentifier(connection)], quotas.withLock({ $0.pause(key) }) else {
                 return false
             }
             connection.receiver.isHeldBack.store(true, ordering: .releasing)

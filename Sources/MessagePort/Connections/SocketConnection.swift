@@ -106,7 +106,7 @@ package final class SocketConnection: Sendable {
     let receiver = PacketReceiver()
     let sender: PacketSender
     /// The accounts of the port that this end belongs to: set when they are first needed.
-    private let knownLedger = SetOnceReference<PeerQuotas>()
+    private let knownQuotas = SetOnceReference<PeerQuotas>()
     /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without.
     private let hasFailed = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
@@ -146,10 +146,10 @@ package final class SocketConnection: Sendable {
 
     /// - Parameter sink: the port that the peer's messages are for.
     /// - Returns: the accounts that they are charged to; nil at the right's end.
-    func ledger(of sink: (any MessageSink)?) -> PeerQuotas? {
-        if let known = knownLedger.object { return known }
-        guard port != nil, let found = sink?.sockets?.accounts else { return nil }
-        knownLedger.set(found)
+    func quotas(of sink: (any MessageSink)?) -> PeerQuotas? {
+        if let known = knownQuotas.object { return known }
+        guard port != nil, let found = sink?.sockets?.quotas else { return nil }
+        knownQuotas.set(found)
         return found
     }
 
@@ -375,7 +375,7 @@ extension SocketConnection: IncomingChannelObserver {
 
     func peerDidLeaveRing() { receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent) }
 
-    func closeObserver() -> any CloseObserver { PendingCloses(self, ledger(of: port?.object)) }
+    func closeObserver() -> any CloseObserver { PendingCloses(self, quotas(of: port?.object)) }
 
     /// Whether nothing is read from the ring any more.
     var hasEndedReading: Bool {

@@ -271,7 +271,7 @@ extension LocalPort {
     func shareQueue() {
         let sockets = state.withLock { state in
             let queueLimit = state.sharedQueueLimit
-            state.coldState.sockets?.accounts.withLock { $0.queueLimit = queueLimit }
+            state.coldState.sockets?.quotas.withLock { $0.queueLimit = queueLimit }
             return state.coldState.sockets
         }
         sockets?.resume()
@@ -286,7 +286,7 @@ extension LocalPort {
             if state.mailbox.isDead { return nil }
             let rules = body(state.coldState.rules ?? .standard)
             state.coldState.rules = rules
-            state.coldState.sockets?.accounts.withLock { $0.limits = rules.limits }
+            state.coldState.sockets?.quotas.withLock { $0.limits = rules.limits }
             return state.coldState.sockets
         }
         sockets?.resume()

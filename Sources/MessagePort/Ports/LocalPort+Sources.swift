@@ -83,9 +83,9 @@ extension LocalPort {
             if let failure = state.coldState.doorbell?.watch(sockets) { throw failure }
             state.coldState.sockets = sockets
             state.mailbox.revokeLease()  // from now on the sockets are polled between messages
-            sockets.accounts.serve(sockets)
+            sockets.quotas.whenBelowLimits { sockets.resume($0) }
             let (rules, queueLimit) = (state.coldState.rules ?? .standard, state.sharedQueueLimit)
-            sockets.accounts.withLock { ($0.limits, $0.queueLimit) = (rules.limits, queueLimit) }
+            sockets.quotas.withLock { ($0.limits, $0.queueLimit) = (rules.limits, queueLimit) }
             return nil
         }
     }

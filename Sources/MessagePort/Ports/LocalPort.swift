@@ -134,7 +134,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         if isInherited { return }
         let (addresses, sockets) = state.withLock { ($0.coldState.addresses, $0.coldState.sockets) }
         // A port dies before it is released; otherwise its sockets would stay open for the life of the process.
-        sockets?.accounts.serve(nil)
+        sockets?.quotas.whenBelowLimits(nil)
         for address in addresses { RightsTable.shared.prune(address) }
     }
 

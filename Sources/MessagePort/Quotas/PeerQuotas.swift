@@ -4,28 +4,22 @@
 import PortSystem
 import Synchronization
 
-/// Resumes connections that were paused because their process used too much.
-protocol QuotaObserver: AnyObject, Sendable {
-    /// Resumes the connections of a process that is below its limits; nil for all such processes.
-    func resume(_ owner: PeerID?)
-}
-
 /// The accounts of a port's peers, for its sockets and for what outlives those: messages, and descriptors that wait to
 /// be closed.
 final class PeerQuotas: Sendable {
-    private let accounts = Mutex(PeerUsage())
-    /// The sockets whose connections resume when there is room; read only when one is paused. The two retain each other
-    /// until the sockets are closed: with a weak reference, each use of the sockets would count references on the slow
-    /// path.
-    private let sockets = Mutex<(any QuotaObserver)?>(nil)
+    private let usage = Mutex(PeerUsage(limits: .standard, ownUser: sysIsOwnUser(sysUserID()) ? sysUserID() : nil))
+    /// Resumes the paused connections of a process that is below its limits; read only when one is paused. It retains
+    /// the port's sockets, which retain this, until they are closed: with a weak reference, each use of the sockets
+    /// would count references on the slow path.
+    private let resume = Mutex<(@Sendable (PeerID) -> Void)?>(nil)
     private let forkGuard = ForkGuard()  // immutable
 
-    func withLock<Result>(_ body: (inout PeerUsage) -> Result) -> Result { accounts.withLock { body(&$0) } }
+    func withLock<Result>(_ body: (inout PeerUsage) -> Result) -> Result { usage.withLock { body(&$0) } }
 
-    /// Sets the sockets that resume when there is room; nil when they are closed.
-    func serve(_ sockets: (any QuotaObserver)?) {
-        let old = self.sockets.withLock { known in
-            defer { known = sockets }
+    /// Sets what resumes a process's connections when there is room; nil when they are closed.
+    func whenBelowLimits(_ resume: (@Sendable (PeerID) -> Void)?) {
+        let old = self.resume.withLock { known in
+            defer { known = resume }
             return known
         }
         withExtendedLifetime(old) {}  // released without the lock
@@ -50,15 +44,15 @@ final class PeerQuotas: Sendable {
     ) -> (limit: Int, mustAsk: Bool) {
         let isAnswer = header.answers != 0
         var cost: ResourceUsage?
-        let result = withLock { accounts in
-            let limit = isAnswer ? MessageLimits.payload : accounts.limits.messageBytes
+        let result = withLock { usage in
+            let limit = isAnswer ? MessageLimits.payload : usage.limits.messageBytes
             if header.totalLength > UInt64(limit) { return (limit, true) }
             let memory = ResourceUsage.message + Int(header.componentCount) * ResourceUsage.component
             let initialCost = ResourceUsage(
                 messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength) + memory, descriptors: descriptors)
-            accounts.charge(initialCost, by: owner)
+            usage.charge(initialCost, by: owner)
             cost = initialCost
-            return (limit, accounts.isOver(owner))
+            return (limit, usage.isOver(owner))
         }
         // A previous charge, if there is one, is released here, without the lock.
         charge = if let cost { PeerCharge(self, owner, cost) } else { nil }
@@ -73,9 +67,9 @@ final class PeerQuotas: Sendable {
     ///   - isOver: set to whether a check is needed before more is read from the process.
     /// - Returns: what was charged.
     func charge(_ owner: PeerID, forFirstOf packets: [PacketPrefix], _ isOver: inout Bool) -> ResourceUsage {
-        withLock { accounts in
-            let cost = accounts.charge(firstOf: packets, by: owner)
-            isOver = accounts.isOver(owner)
+        withLock { usage in
+            let cost = usage.charge(firstOf: packets, by: owner)
+            isOver = usage.isOver(owner)
             return cost
         }
     }
@@ -90,31 +84,31 @@ final class PeerQuotas: Sendable {
     /// accounts belong to the parent, it does nothing.
     func refund(_ cost: ResourceUsage, by owner: PeerID) {
         if forkGuard.isInherited { return }
-        if withLock({ $0.refund(cost, by: owner) }) { sockets.withLock({ $0 })?.resume(owner) }
+        if withLock({ $0.refund(cost, by: owner) }) { resume.withLock({ $0 })?(owner) }
     }
 }
 
 /// The charge of a message, a batch of them, or an unread reply to its peer's account, until this is deinitialized.
 /// Each has exactly one.
 struct PeerCharge: ~Copyable, Sendable {
-    private let ledger: PeerQuotas
+    private let quotas: PeerQuotas
     private let owner: PeerID
     private var cost: ResourceUsage
 
     /// For a cost that the account already has.
-    init(_ ledger: PeerQuotas, _ owner: PeerID, _ cost: ResourceUsage) {
-        self.ledger = ledger
+    init(_ quotas: PeerQuotas, _ owner: PeerID, _ cost: ResourceUsage) {
+        self.quotas = quotas
         self.owner = owner
         self.cost = cost
     }
 
     deinit {
-        ledger.refund(cost, by: owner)
+        quotas.refund(cost, by: owner)
     }
 
     /// Charges for more.
     mutating func add(_ more: ResourceUsage) {
-        ledger.withLock { $0.charge(more, by: owner) }
+        quotas.withLock { $0.charge(more, by: owner) }
         cost += more
     }
 }

@@ -2,7 +2,6 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
-import Synchronization
 
 // What the other processes use at one port: decisions only, without effects. A process is paused, connection by
 // connection, while it is over its limits; the code that returns a charge asks afterwards which connections may resume.
@@ -69,7 +68,7 @@ struct PeerUsage {
     /// the limit is for others.
     static let ringLimit = 8
 
-    var limits = PeerLimits.standard
+    var limits: PeerLimits
     /// How many messages the port's queue may hold; nil when its policy makes room for each.
     var queueLimit: Int?
     private var accounts = PeerTable<PeerID, ProcessUsage>()
@@ -79,7 +78,11 @@ struct PeerUsage {
     /// How many of the users have messages.
     private var sharerCount = 0
     /// The user whose processes have no common limit; nil when this process has the overflow uid, which others may have.
-    private let ownUser = sysIsOwnUser(sysUserID()) ? sysUserID() : nil
+    private let ownUser: UInt32?
+
+    init(limits: PeerLimits, ownUser: UInt32?) {
+        (self.limits, self.ownUser) = (limits, ownUser)
+    }
 
     /// Whether nothing is counted.
     var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }
