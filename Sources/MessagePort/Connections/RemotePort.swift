@@ -15,7 +15,7 @@ package final class RemotePort: PortEndpoint {
     }
 
     let portAddress: PortAddress  // immutable
-    /// Why there will never be a connection.
+    /// Why there will never be a connection; nil while there is one, or may be.
     let failure = Mutex<PortError?>(nil)
     /// The connection: made once, and retained. Set under the lock of `failure`, read without it.
     let made = SetOnceReference<SocketConnection>()
@@ -104,7 +104,7 @@ package final class RemotePort: PortEndpoint {
             return {}
         }
         try connection.watchDeath(watcher)
-        return { [weak connection, number = watcher.number] in connection?.forgetWatcher(number) }
+        return { [weak connection, weak watcher] in if let watcher { connection?.forgetWatcher(watcher) } }
     }
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {

@@ -237,7 +237,7 @@ extension SocketConnection: ReplyConnection {
             // A watcher that was notified meanwhile has what it wanted.
             let wasWatching = state.withLock { state in
                 let count = state.deathWatchers.count
-                state.deathWatchers.removeAll { $0.number == watcher.number }
+                state.deathWatchers.removeAll { $0 === watcher }
                 return state.deathWatchers.count < count
             }
             if wasWatching { throw error }
@@ -247,8 +247,8 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// Removes a watcher. A connection that was retained for it alone ends.
-    func forgetWatcher(_ number: UInt64) {
-        forgetWatchers { $0.number == number }
+    func forgetWatcher(_ watcher: DeathWatcher) {
+        forgetWatchers { $0 === watcher }
     }
 
     /// Whether a watcher is to be notified of the connection's end on the loop, in the mode or in the common modes.

@@ -7,7 +7,6 @@
 
 package import PortSystem
 package import RunLoopCore
-import Synchronization
 
 package protocol PortEndpoint: AnyObject, Sendable {
     /// Queues the message at the port; waits for room until the deadline. A deadline in the past still sends when there
@@ -88,13 +87,10 @@ extension PortEndpoint {
 package typealias SenderPresence = AnyObject & Sendable
 
 /// A handler to call when a port has ended, and the run loop on which to call it.
-package struct DeathWatcher: Sendable {
-    package let loop: ThreadRunLoop
-    package let mode: RunLoopMode
-    package let handler: @Sendable () -> Void
-    /// Identifies it among the watchers of this process.
-    let number = DeathWatcher.lastNumber.add(1, ordering: .relaxed).newValue
-    private static let lastNumber = Atomic<UInt64>(0)
+package final class DeathWatcher: Sendable {
+    package let loop: ThreadRunLoop  // immutable
+    package let mode: RunLoopMode  // immutable
+    package let handler: @Sendable () -> Void  // immutable
 
     package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
         self.loop = loop

@@ -179,7 +179,7 @@ extension RemoteMessagePort {
         do throws(PortError) {
             let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(watch) }
             let isWanted = state.withLock { state in
-                let isWanted = state.watch?.mark === watch.mark
+                let isWanted = state.watch === watch
                 if isWanted { state.request = request }
                 return isWanted
             }
@@ -238,7 +238,7 @@ extension RemoteMessagePort {
 
     private func take(_ watch: DeathWatcher, isInvalid: Bool = false) -> Bool {
         state.withLock { state in
-            guard state.watch?.mark === watch.mark else { return false }
+            guard state.watch === watch else { return false }
             _ = state.removeWatch()
             if isInvalid { state.isInvalid = true }
             return true
