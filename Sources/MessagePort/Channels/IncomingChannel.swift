@@ -89,7 +89,7 @@ struct IncomingChannel: ~Copyable, Sendable {
                 case .empty, nil: break
                 }
             }
-            if path.isOnRing, !path.hasSpentWakeUp, path.isPolled || path.wasPolled {
+            if path.isPolled || path.isUnsettled, !path.hasSpentWakeUp {
                 if path.mustReadOn() { continue }
                 // Only the loop that polls reads the socket.
                 if depth < (path.isPolled ? .reported : .thorough) { return .nothing }
@@ -118,9 +118,7 @@ struct IncomingChannel: ~Copyable, Sendable {
     /// - Returns: the result of the read; nil to read the ring again.
     private mutating func removeWakeUp(_ socket: SharedDescriptor, _ depth: PollDepth) -> ReceiveResult? {
         // A loop that polls needs no wake-up for what comes.
-        if path.isOnRing, !path.isPolled {
-            if path.mustReadOn() { return nil }  // the wake-up is still there
-        }
+        if path.isOnRing, !path.isPolled, path.mustReadOn() { return nil }  // the wake-up is still there
         do throws(SystemError) {
             let (outcome, head, _) = try sysReceiveHeadedPacket(socket.rawValue, limit: PacketHeader.size)
             switch outcome {
@@ -172,8 +170,7 @@ struct IncomingChannel: ~Copyable, Sendable {
             case .pathChange:
                 if path.isOnRing { return .malformed }
                 observer.peerDidOpenRing()
-                path.isOnRing = true
-                path.hasSpentWakeUp = true
+                path.enterRing()
                 return nil
             case .refused: return nextOfSocket(socket, for: observer)
             default:

@@ -5,41 +5,60 @@ import PortSystem
 
 /// Where the peer's next packet is: on the socket, or in the ring.
 struct IncomingPath: Sendable {
+    private enum Phase: Sendable {
+        case socket
+        /// The peer wakes a reader that sleeps.
+        case ring
+        /// A loop polls the ring, and the peer sends no wake-ups.
+        case polledRing
+        /// A loop has polled the ring, and since then no thread has asked the peer for wake-ups and found the ring
+        /// empty.
+        case unsettledRing
+    }
+
     var reader: RingConsumer?
-    /// The next packet is in the ring, not on the socket.
-    var isOnRing = false
+    private var phase = Phase.socket
     /// The first packet on the socket is a wake-up that was noticed. It stays until the ring is empty: as long as the
     /// ring is not, the socket is readable, and every thread that waits for the socket wakes again.
     var hasSpentWakeUp = false
-    /// How many packets on the socket come before the next path change.
-    private(set) var promisedCount = 0
     /// The peer has offered rings, which it may do once.
     var wasOffered = false
-
-    /// A loop polls the ring, and the peer sends no wake-ups.
-    var isPolled = false
+    /// How many packets on the socket come before the next path change.
+    private(set) var promisedCount = 0
     /// The number of the last polling period.
     private(set) var period: UInt64 = 0
-    /// A loop has polled the ring, and since then no thread has asked the peer for wake-ups and found the ring empty.
-    private(set) var wasPolled = false
     /// How many times a loop has begun to poll, or to sleep while it polls, since the ring was last read.
     private var emptyPolls: UInt8 = 0
+
+    var hasRing: Bool { reader != nil }
+
+    /// Whether the next packet is in the ring.
+    var isOnRing: Bool { phase != .socket }
+
+    /// Whether a loop polls the ring.
+    var isPolled: Bool { phase == .polledRing }
+
+    /// Whether the ring may hold data for which no wake-up is pending, and which no loop polls for.
+    var isUnsettled: Bool { phase == .unsettledRing }
 
     /// Whether a loop that spins should poll the ring.
     var isWorthPolling: Bool { emptyPolls < Tuning.emptyPollLimit }
 
-    var hasRing: Bool { reader != nil }
-
-    /// A loop begins to poll the ring. That counts as a poll that found nothing, unless something comes.
-    mutating func beginPolling() {
-        (isPolled, wasPolled) = (true, true)
-        period += 1
-        didPollEmptyRing()
+    /// The ring is empty, and a loop polls it: what is on the socket may wait.
+    var isReadForNow: Bool {
+        guard isPolled, !hasSpentWakeUp, let reader else { return false }
+        return !reader.hasMore
     }
 
-    mutating func didPollEmptyRing() {
-        if isWorthPolling { emptyPolls += 1 }
-    }
+    // MARK: The path
+
+    /// The next packets are in the ring; the path-change packet stays on the socket as a wake-up.
+    mutating func enterRing() { (phase, hasSpentWakeUp) = (.ring, true) }
+
+    /// The next packet is on the socket. The path-change packet there stays until the ring is empty.
+    ///
+    /// - Parameter count: at least this many packets come before that one.
+    mutating func leaveRing(before count: Int) { (phase, promisedCount) = (.socket, count) }
 
     /// A packet was read from the ring.
     mutating func didReadRing() { emptyPolls = 0 }
@@ -49,30 +68,44 @@ struct IncomingPath: Sendable {
         if promisedCount > 0 { promisedCount -= 1 }
     }
 
-    /// The ring is empty, and a loop polls it: what is on the socket may wait.
-    var isReadForNow: Bool {
-        guard isOnRing, isPolled, !hasSpentWakeUp, let reader else { return false }
-        return !reader.hasMore
-    }
+    // MARK: Polling
 
-    /// The next packet is on the socket. The path-change packet there stays until the ring is empty.
+    /// A loop begins to poll the ring. That counts as a poll that found nothing, unless something comes.
     ///
-    /// - Parameter count: at least this many packets come before that one.
-    mutating func leaveRing(before count: Int) {
-        (isOnRing, isPolled, wasPolled, promisedCount) = (false, false, false, count)
+    /// - Returns: the number of the polling period; nil when there is nothing to poll. With a wake-up on the socket the
+    ///   kernel reports it already.
+    mutating func beginPolling() -> UInt64? {
+        guard let reader, phase == .ring, !hasSpentWakeUp, isWorthPolling else { return nil }
+        phase = .polledRing
+        period += 1
+        didPollEmptyRing()
+        reader.wake()
+        return period
     }
 
-    /// A loop that polls the ring has read it, and ends its polling.
+    mutating func didPollEmptyRing() {
+        if isWorthPolling { emptyPolls += 1 }
+    }
+
+    /// The reader, if a loop still polls the ring in this period.
+    func reader(polledIn period: UInt64) -> RingConsumer? { isPolled && self.period == period ? reader : nil }
+
+    /// A loop that polls the ring has read it: its polling ends, unless data has come since.
+    mutating func endPollingIfEmpty() {
+        guard isPolled, !hasSpentWakeUp else { return }
+        phase = .unsettledRing
+        if mustReadOn() { phase = .polledRing }
+    }
+
+    /// No loop polls the ring any more.
     ///
-    /// - Returns: whether it has ended; otherwise it continues, as data has come since.
-    mutating func endPolling() -> Bool {
-        guard isPolled, isOnRing, !hasSpentWakeUp else { return false }
-        isPolled = false
-        isPolled = mustReadOn()
-        return !isPolled
+    /// - Returns: whether the ring may hold data for which no wake-up is pending.
+    mutating func stopPolling() -> Bool {
+        if isPolled { phase = .unsettledRing }
+        return isUnsettled
     }
 
-    /// The ring was found empty: asks the peer for wake-ups, unless a loop polls.
+    /// The ring was found empty: asks the peer for wake-ups, unless a loop polls. The path is the ring.
     ///
     /// - Returns: whether data has come since, for which there is no wake-up.
     mutating func mustReadOn() -> Bool {
@@ -83,7 +116,7 @@ struct IncomingPath: Sendable {
             reader.wake()
             return true
         }
-        wasPolled = false
+        phase = .ring
         return false
     }
 }

@@ -98,7 +98,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             let result = receive(into: sink, &state, limit: limit, depth: depth, from: connection)
             let isWithinMessage = state.channel.assembly.isBegun
             if endsPolling, !connection.isInherited, !isWithinMessage, !result.hasMore {
-                _ = state.channel.path.endPolling()
+                state.channel.path.endPollingIfEmpty()
             }
             return (result, isWithinMessage, noteUnsignalledData(state.channel.path, at: connection), state.isBlocked)
         }
@@ -126,7 +126,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///
     /// - Returns: whether that has changed for the port's receivers.
     private func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
-        let isNow = path.wasPolled && !path.isPolled && !connection.isClosed
+        let isNow = path.isUnsettled && !connection.isClosed
         return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.port != nil
     }
 

@@ -15,17 +15,7 @@ import Synchronization
 extension SocketConnection: BusyPollable {
     package func beginBusyPolling() -> UInt64? {
         if isInherited || isClosed { return nil }
-        let period = receiver.state.withLockIfAvailable { state -> UInt64? in
-            // With a wake-up on the socket the kernel reports it already.
-            guard let reader = state.channel.path.reader, state.channel.path.isOnRing,
-                !state.channel.path.hasSpentWakeUp,
-                !state.channel.path.isPolled, !state.channel.path.wasPolled, state.channel.path.isWorthPolling
-            else { return nil }
-            state.channel.path.beginPolling()
-            reader.wake()
-            return state.channel.path.period
-        }
-        return period ?? nil
+        return receiver.state.withLockIfAvailable { $0.channel.path.beginPolling() } ?? nil
     }
 
     package var hasArrived: Bool { receiver.ring.withObject { $0.isFilled } ?? false }
@@ -43,9 +33,7 @@ extension SocketConnection: BusyPollable {
         if isInherited { return .ended }
         defer { receiver.dropUnreadIfPortEnded(from: self) }
         return receiver.state.withLock { state in
-            guard let reader = state.channel.path.reader, state.channel.path.isPolled, state.channel.path.isOnRing,
-                state.channel.path.period == period
-            else { return .ended }
+            guard let reader = state.channel.path.reader(polledIn: period) else { return .ended }
             reader.park()
             // The end of the connection shuts the socket down afterwards, which ends the sleep.
             // A sleep counts as a poll that found nothing, until a packet is read from the ring.
@@ -79,8 +67,7 @@ extension SocketConnection: BusyPollable {
         defer { receiver.dropUnreadIfPortEnded(from: self) }
         var only: RunLoopSource?  // released without the lock
         return receiver.state.withLock { state in
-            guard let reader = state.channel.path.reader, state.channel.path.isPolled, state.channel.path.isOnRing,
-                state.channel.path.period == period, !state.channel.path.hasSpentWakeUp,
+            guard let reader = state.channel.path.reader(polledIn: period), !state.channel.path.hasSpentWakeUp,
                 state.channel.path.isWorthPolling, !reader.hasMore
             else { return false }
             // Stored first: another receiver begins first, and then loads this. One of the two sees the other.
@@ -123,13 +110,12 @@ extension SocketConnection: BusyPollable {
     /// Ends the polling, if there is any.
     func endBusyPolling() {
         // If another thread ends it, a loop that is parked stays asleep: its set has the socket, too.
-        let isDone = receiver.state.withLock { state in
+        let mustRead = receiver.state.withLock { state in
             receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent)
-            defer { state.channel.path.isPolled = false }
-            return !state.channel.path.isPolled && !state.channel.path.wasPolled
+            return state.channel.path.stopPolling()
         }
         // `receiveArrivals` or another thread has ended it, or the ring was left: the kernel reports what comes.
-        if isDone { return }
+        if !mustRead { return }
         for _ in 0..<(port == nil ? Tuning.passLimit : 1) {
             receive(into: port?.object)
             if !receiver.hasUnsignalledData.load(ordering: .acquiring) { return }
