@@ -80,7 +80,7 @@ struct WireFormatDocumentTests {
         sent["statistics-question"] = PacketHeader(kind: .statistics, asks: 1).encoded
         let port = MachPort()
         try port.makeSendRight().send(MachMessage(id: 101, text: "hello"), within: .zero)
-        sent["statistics"] = try packets { $0.answerQuestion(1, about: port.localPort) }.first
+        sent["statistics"] = try packets { $0.answerStatisticsQuery(1, about: port.localPort) }.first
         sent["watch"] = PacketHeader(kind: .watch, totalLength: 64).encoded
         sent["watch-answer"] = try packets { $0.answerWatch(true) }.first
         var message = MachMessage(id: 101, text: "hello")

@@ -27,8 +27,6 @@ struct ReceiveState: ~Copyable, Sendable {
     /// Whether the last packet was a message for the port and there is room for another, also in its process's account:
     /// a thread that reads on at once need not check.
     var mayReadOn = false
-    /// Whether what is there cannot be read now, for example because there is no room.
-    var isBlocked = false
 
     /// Nothing more comes: a partial message will not be completed.
     mutating func giveUp() {
@@ -93,17 +91,17 @@ struct PacketReceiver: ~Copyable, Sendable {
         into sink: (any MessageSink)?, limit: Int, endsPolling: Bool, isReported: Bool,
         from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
-        let (result, isWithinMessage, mustUpdate, isBlocked) = state.withLock { state in
+        let (result, isWithinMessage, mustUpdate) = state.withLock { state in
             let depth = isReported ? PollDepth.reported : .quick
             let result = receive(into: sink, &state, limit: limit, depth: depth, from: connection)
             let isWithinMessage = state.channel.assembly.isBegun
             if endsPolling, !connection.isInherited, !isWithinMessage, !result.hasMore {
                 state.channel.path.endPollingIfEmpty()
             }
-            return (result, isWithinMessage, noteUnsignalledData(state.channel.path, at: connection), state.isBlocked)
+            return (result, isWithinMessage, noteUnsignalledData(state.channel.path, at: connection))
         }
         // What a polling loop cannot read now is reported otherwise.
-        if isBlocked { connection.endPollingWhileHandling() }
+        if result.isBlocked { connection.endPollingWhileHandling() }
         if mustUpdate { connection.updateInterest() }
         connection.flush()  // a peer that sends may have read, and made room
         dropUnreadIfPortEnded(from: connection)
@@ -154,18 +152,18 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///   - limit: the most packets.
     ///   - depth: how thoroughly to poll.
     ///   - connection: this receiver's.
-    /// - Returns: as above.
+    /// - Returns: how many packets it read; whether there may be more; and whether what is there cannot be read now,
+    ///   for example because there is no room.
     private func receive(
         into sink: (any MessageSink)?, _ state: inout ReceiveState, limit: Int, depth: PollDepth,
         from connection: SocketConnection
-    ) -> (count: Int, hasMore: Bool) {
-        if connection.isInherited { return (0, false) }
+    ) -> (count: Int, hasMore: Bool, isBlocked: Bool) {
+        if connection.isInherited { return (0, false, false) }
         defer { if connection.isClosed { state.giveUp() } }
         state.mayReadOn = false
         var (count, isFirst) = (0, true)
         while count < limit {
-            state.isBlocked = connection.isAwaitingRoom || mustWaitUntilClosed(sink, connection)
-            if state.isBlocked { return (count, false) }
+            if connection.isAwaitingRoom || mustWaitUntilClosed(sink, connection) { return (count, false, true) }
             // A batch checks for room by itself; but not again and again when there is hardly any.
             if isFirst || state.mayReadOn, let sink,
                 let batch = receiveBatch(&state, sink, limit: limit - count, from: connection)
@@ -173,20 +171,20 @@ struct PacketReceiver: ~Copyable, Sendable {
                 isFirst = false
                 count += batch
                 if batch > 0 {
-                    if depth == .quick, count < limit, state.channel.path.isReadForNow { return (count, false) }
+                    if depth == .quick, count < limit, state.channel.path.isReadForNow { return (count, false, false) }
                     continue
                 }
                 state.mayReadOn = false
             }
             isFirst = false
-            state.isBlocked =
-                !state.mayReadOn && sink.map { mustWait(for: $0, state.channel.assembly, connection) } == true
-            if state.isBlocked { return (count, false) }
+            if !state.mayReadOn, let sink, mustWait(for: sink, state.channel.assembly, connection) {
+                return (count, false, true)
+            }
             state.mayReadOn = false
             count += 1
-            guard receivePacket(&state, sink, depth: depth, from: connection) else { return (count, false) }
+            guard receivePacket(&state, sink, depth: depth, from: connection) else { return (count, false, false) }
         }
-        return (limit, true)
+        return (limit, true, false)
     }
 
     /// Whether nothing more is read until descriptors are closed: at the right's end, and for a dead port, whose
@@ -216,14 +214,12 @@ struct PacketReceiver: ~Copyable, Sendable {
         if connection.isClosed { return false }
         switch state.channel.next(from: connection.descriptor, depth: depth, for: connection) {
         case .packet(let header, let payload, let descriptors):
-            return handle(header, payload, descriptors, &state, sink, from: connection)
+            return accept(header, payload, descriptors, &state, sink, from: connection)
         case .piece(let header, let count, let descriptors):
             let event = state.channel.assembly.didLand(count, header, descriptors: descriptors)
-            return handle(event, mustAsk: true, &state, sink, from: connection)
+            return handle(event, mustCheck: true, &state, sink, from: connection)
         case .rings(let header, let payload, let descriptors):
-            return header.kind == .ring
-                ? RingNegotiation.accept(offer: header, payload, descriptors, &state.channel.path, over: connection)
-                : RingNegotiation.accept(answer: header, payload, descriptors, &state.channel.path, over: connection)
+            return RingNegotiation.accept(header, payload, descriptors, &state.channel.path, over: connection)
         case .nothing: return false
         case .again: return true
         case .ended:
@@ -259,25 +255,36 @@ struct PacketReceiver: ~Copyable, Sendable {
         state.channel.path.reader?.peekPlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
         if state.batch.packets.isEmpty { return nil }
         var isOver = false
-        var cost = quotas.charge(connection.owner, forFirstOf: state.batch.packets, &isOver)
+        let cost = reserveRoom(in: sink, for: &state.batch, of: connection.owner, quotas, &isOver)
         if cost.messages == 0 { return 0 }
-        let slots = sink.reserveRoom(atMost: cost.messages)
-        state.batch.didReserve(slots, of: cost.messages)
-        if slots < cost.messages {
-            var rest = ResourceUsage()
-            for packet in state.batch.packets[slots..<cost.messages] { rest += packet.cost }
-            quotas.refund(rest, by: connection.owner)
-            cost -= rest
-        }
-        if slots == 0 { return 0 }
         state.channel.path.didReadRing()
         noteSender(of: sink, &state, connection)
         let byteCount = readBatch(
-            &state, PeerCharge(quotas, connection.owner, cost), count: slots, from: connection.peer)
+            &state, PeerCharge(quotas, connection.owner, cost), count: cost.messages, from: connection.peer)
         let hasRoom = sink.fillReserved(by: &state.batch.messages, byteCount: byteCount)
         if !state.batch.messages.isEmpty { state.batch.messages = MessageBuffer() }  // the port is dead
         state.mayReadOn = hasRoom && !isOver
-        return slots
+        return cost.messages
+    }
+
+    /// Charges a process for the first of the peeked packets, as many as it may send and as get slots in the queue.
+    ///
+    /// - Returns: what was charged: as many messages as there are slots.
+    private func reserveRoom(
+        in sink: any MessageSink, for batch: inout ReceiveBatch, of owner: PeerID, _ quotas: PeerQuotas,
+        _ isOver: inout Bool
+    ) -> ResourceUsage {
+        var cost = quotas.charge(owner, forFirstOf: batch.packets, &isOver)
+        if cost.messages == 0 { return cost }
+        let slots = sink.reserveRoom(atMost: cost.messages)
+        batch.didReserve(slots, of: cost.messages)
+        if slots < cost.messages {
+            var rest = ResourceUsage()
+            for packet in batch.packets[slots..<cost.messages] { rest += packet.cost }
+            quotas.refund(rest, by: owner)
+            cost -= rest
+        }
+        return cost
     }
 
     /// Reads the first `count` of the peeked packets out of the ring.
@@ -306,8 +313,9 @@ struct PacketReceiver: ~Copyable, Sendable {
 
     // MARK: Packets
 
-    /// Handles a packet from either path. A payload that nothing else retains keeps its memory.
-    private func handle(
+    /// Checks a packet from either path, charges the peer for a message that begins, and assembles it. A payload that
+    /// nothing else retains keeps its memory.
+    private func accept(
         _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?,
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {
@@ -317,7 +325,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         {
             return connection.refuse(.malformedPacket)
         }
-        var (limit, isWanted, mustAsk) = (MessageLimits.payload, true, true)
+        var (limit, isWanted, mustCheck) = (MessageLimits.payload, true, true)
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
             if connection.port == nil, header.answers == 0 { return connection.refuse(.malformedPacket) }
@@ -333,82 +341,64 @@ struct PacketReceiver: ~Copyable, Sendable {
             isWanted = header.answers == 0 || isAwaited
             // What a dead port left unread is in no account.
             if isWanted, sink != nil, let quotas = connection.quotas(of: sink) {
-                (limit, mustAsk) = quotas.charge(
+                (limit, mustCheck) = quotas.charge(
                     connection.owner, for: header, descriptors: descriptors?.count ?? 0, &state.charge)
             }
         }
         let event = state.channel.assembly.accept(
             header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted)
-        return handle(event, mustAsk: mustAsk, &state, sink, from: connection)
+        return handle(event, mustCheck: mustCheck, &state, sink, from: connection)
     }
 
     /// - Parameters:
     ///   - event: what a packet amounts to.
-    ///   - mustAsk: whether the next packet may be read only after a check that the process may send more.
+    ///   - mustCheck: whether the next packet may be read only after a check that the process may send more.
     ///   - state: the state between two packets.
     ///   - sink: the port.
     ///   - connection: this receiver's.
     /// - Returns: whether to continue.
     private func handle(
-        _ event: consuming PacketAssembly.Event, mustAsk: Bool, _ state: inout ReceiveState,
+        _ event: consuming PacketAssembly.Event, mustCheck: Bool, _ state: inout ReceiveState,
         _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {
         defer { state.didHandlePacket() }
         switch consume event {
-        case .incomplete: return true
+        case .incomplete: break
         case .message(let encoded, let asks, let answers):
             var hasRoom = false
-            defer { state.mayReadOn = hasRoom && !mustAsk }
-            return handle(encoded, asks: asks, answers: answers, &state.charge, sink, &hasRoom, from: connection)
-        case .withoutDescriptors(let asks, let answers):
-            connection.loseMessage(asks: asks, answers: answers)
-            return true
-        case .tooLarge(let asks):
-            if asks == 0 {
-                sink?.didDropTooLarge()
-            } else {
-                connection.willReply(to: asks)
-                connection.dropReply(to: asks, because: .messageTooLarge, delivery: .unread)
-            }
-            return true
-        case .unwanted(let asks):
-            if asks == 0 { return true }
-            connection.willReply(to: asks)
-            connection.dropReply(to: asks)
-            return true
+            defer { state.mayReadOn = hasRoom && !mustCheck }
+            return decode(encoded, asks: asks, answers: answers, &state.charge, sink, &hasRoom, from: connection)
+        case .withoutDescriptors(let asks, let answers): connection.loseMessage(asks: asks, answers: answers)
+        case .tooLarge(asks: 0): sink?.didDropTooLarge()
+        case .tooLarge(let asks): connection.bounce(asks, because: .messageTooLarge, delivery: .unread)
+        case .unwanted(let asks): if asks != 0 { connection.bounce(asks) }
         case .replyDropped(let token, let reason, let delivery):
             let known: [PortError.Code] = [.peerDied, .messageTooLarge, .descriptorsLost, .messageDropped]
             let code = known.first { Int32($0.rawValue) == reason } ?? .replyDropped
             connection.failAwaited(token, PortError(code, delivery: delivery))
-            return true
         case .replyFailed(let token, let code, let text):
             connection.failAwaited(token, .remote(code: code, text: text))
-            return true
-        case .abandoned(let token):
-            connection.requesterGaveUp(token)
-            return true
+        case .abandoned(let token): connection.requesterGaveUp(token)
         case .portEnded:
-            guard connection.port == nil else { return connection.refuse(.malformedPacket) }
+            if connection.port != nil { return connection.refuse(.malformedPacket) }
             connection.otherPortDidEnd()
-            return true
         case .statisticsAsked(let token):
-            guard connection.port != nil else { return connection.refuse(.malformedPacket) }
-            if let sink { connection.answerQuestion(token, about: sink) }
-            return true
+            if connection.port == nil { return connection.refuse(.malformedPacket) }
+            if let sink { connection.answerStatisticsQuery(token, about: sink) }
         case .watchAsked(let byteLimit):
-            guard connection.port != nil else { return connection.refuse(.malformedPacket) }
+            if connection.port == nil { return connection.refuse(.malformedPacket) }
             if let sink { connection.beginWatch(of: sink, byteLimit: byteLimit) }
-            return true
-        // Questions go over connections of their own.
-        case .statistics, .watchAnswered, .shown: return connection.refuse(.malformedPacket)
+        // Queries go over connections of their own.
+        case .statistics, .watchAnswered, .shown, .violation: return connection.refuse(.malformedPacket)
         case .refused(let code):
             connection.close(PortError(refusal: code))
             return false
-        case .violation: return connection.refuse(.malformedPacket)
         }
+        return true
     }
 
-    private func handle(
+    /// Makes a whole message of its bytes and descriptors, with its sender, its charge and its reply right.
+    private func decode(
         _ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ charge: inout PeerCharge?,
         _ sink: (any MessageSink)?, _ hasRoom: inout Bool, from connection: SocketConnection
     ) -> Bool {

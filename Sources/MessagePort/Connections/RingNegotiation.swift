@@ -33,14 +33,30 @@ enum RingNegotiation {
         }
     }
 
-    /// Handles the right's end's offer of rings: its memory, and the other end of its wake channel.
+    /// Handles an offer of rings, or the answer to one.
+    ///
+    /// - Returns: whether to continue.
     static func accept(
-        offer header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
+        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
         over connection: SocketConnection
     ) -> Bool {
-        guard connection.port != nil, !path.wasOffered, payload.isEmpty, 1...2 ~= header.descriptorCount,
-            descriptors.map({ $0.count == header.descriptorCount }) ?? true
-        else { return connection.refuse(.malformedPacket) }
+        let isIntact = payload.isEmpty && descriptors.map { $0.count == header.descriptorCount } ?? true
+        let isAccepted =
+            isIntact
+            && (header.kind == .ring
+                ? accept(offer: header, descriptors, &path, over: connection)
+                : accept(answer: header, descriptors, &path, over: connection))
+        return isAccepted || connection.refuse(.malformedPacket)
+    }
+
+    /// Handles the right's end's offer of rings: its memory, and the other end of its wake channel.
+    ///
+    /// - Returns: false when the packet breaks the format.
+    private static func accept(
+        offer header: PacketHeader, _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
+        over connection: SocketConnection
+    ) -> Bool {
+        guard connection.port != nil, !path.wasOffered, 1...2 ~= header.descriptorCount else { return false }
         path.wasOffered = true
         var answer = OutgoingPacket(header: PacketHeader(kind: .ringAnswer))
         if header.totalLength == UInt64(SharedRing.memorySize), RingPolicy.standard != .never,
@@ -65,15 +81,15 @@ enum RingNegotiation {
 
     /// Handles the port's end's answer, with its memory and its channel if it accepts rings. Where its memory is lost,
     /// everything stays on the socket: the port's end uses no ring before this end does.
-    static func accept(
-        answer header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
+    ///
+    /// - Returns: false when the packet breaks the format.
+    private static func accept(
+        answer header: PacketHeader, _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
         over connection: SocketConnection
     ) -> Bool {
-        guard connection.port == nil, payload.isEmpty,
-            (header.messageID == 0 ? 1...2 : 0...0) ~= header.descriptorCount,
-            descriptors.map({ $0.count == header.descriptorCount }) ?? true,
+        guard connection.port == nil, (header.messageID == 0 ? 1...2 : 0...0) ~= header.descriptorCount,
             let end = connection.sender.channel.path.withLock({ $0.endOffer() })
-        else { return connection.refuse(.malformedPacket) }
+        else { return false }
         if let memory = descriptors.flatMap(mapMemory) {
             openRings(end, memory, channel: descriptors?.dropFirst().first, &path, over: connection)
         }

@@ -296,18 +296,18 @@ private struct ReplyRoutine: SourceRoutine {
     }
 }
 
-// MARK: - Questions
+// MARK: - Queries
 
-// Questions of a peer about a port that are not for its handler, such as its statistics. They take no slot in the
+// Queries of a peer about a port that are not for its handler, such as its statistics. They take no slot in the
 // queue. A peer that only asks does not count as a sender of the port, so that observing a service neither keeps it
 // alive nor ends it.
 extension SocketConnection {
-    /// Whether the peer has asked questions and sent no message.
+    /// Whether the peer has sent queries and no message.
     var isOnlyObserving: Bool { state.withLock { $0.use == .observing } }
 
-    /// Answers a question. Never waits: an answer that finds no room is sent before the next reply, and nothing more is
+    /// Answers a query for statistics. Never waits: an answer that finds no room is sent before the next reply, and nothing more is
     /// read from the peer meanwhile.
-    func answerQuestion(_ token: UInt64, about port: any MessageSink) {
+    func answerStatisticsQuery(_ token: UInt64, about port: any MessageSink) {
         noteObserver(port)
         let header = PacketHeader(kind: .statistics, answers: token)
         let packet = OutgoingPacket(header: header, payload: port.statistics.payload[...])

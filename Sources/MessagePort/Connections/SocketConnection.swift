@@ -388,13 +388,16 @@ extension SocketConnection: IncomingChannelObserver {
         if !(port != nil && state.withLock { $0.life.hasLostOwner }) { close(PortError(.peerDied)) }
     }
 
+    /// Drops a request that the port does not take.
+    func bounce(_ token: UInt64, because reason: PortError.Code? = nil, delivery: PortError.Delivery = .unknown) {
+        willReply(to: token)
+        dropReply(to: token, because: reason, delivery: delivery)
+    }
+
     /// Drops a message for whose descriptors this process has no descriptor left. It is incomplete without them:
     /// requests that await it, or its answer, fail.
     func loseMessage(asks: UInt64, answers: UInt64) {
-        if asks != 0 {
-            willReply(to: asks)
-            dropReply(to: asks, because: .descriptorsLost, delivery: .unread)
-        }
+        if asks != 0 { bounce(asks, because: .descriptorsLost, delivery: .unread) }
         if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }
     }
 

@@ -41,7 +41,7 @@ final class PeerQuotas: Sendable {
     ///   process is over its limits, or the message is too large.
     func charge(
         _ owner: PeerID, for header: PacketHeader, descriptors: Int, _ charge: inout PeerCharge?
-    ) -> (limit: Int, mustAsk: Bool) {
+    ) -> (limit: Int, mustCheck: Bool) {
         let isAnswer = header.answers != 0
         var cost: ResourceUsage?
         let result = withLock { usage in
