@@ -167,29 +167,34 @@ package final class ReservedDescriptor: Sendable {
 /// row have found one packet of one connection and nothing else, the next polls read one packet from it alone: each
 /// saves two system calls. Whatever else comes waits for the next poll of all sockets: every eighth one, and the one
 /// after a poll of that connection that found nothing.
-struct SoleActivePeer: Sendable {
-    private var connection: SocketConnection?
-    /// Whether the last two polls of all sockets have found it alone.
-    private var isProven = false
-    private var solePollsLeft = 0
+enum SoleActivePeer: Sendable {
+    case none
+    /// The last poll of all sockets has found it alone.
+    case candidate(SocketConnection)
+    /// So have the last two.
+    case proven(SocketConnection, pollsLeft: Int)
+
+    private var connection: SocketConnection? {
+        switch self {
+        case .none: nil
+        case .candidate(let connection), .proven(let connection, _): connection
+        }
+    }
 
     /// The connection to poll alone; nil to poll all sockets.
     mutating func next() -> SocketConnection? {
-        if !isProven || solePollsLeft == 0 { return nil }
-        solePollsLeft -= 1
+        guard case .proven(let connection, let pollsLeft) = self, pollsLeft > 0 else { return nil }
+        self = .proven(connection, pollsLeft: pollsLeft - 1)
         return connection
     }
 
     /// A poll of the connection alone has found nothing.
-    mutating func didFindNothing() {
-        self = SoleActivePeer()
-    }
+    mutating func didFindNothing() { self = .none }
 
     /// A poll of all sockets has found one packet of this connection and nothing else; nil: something else.
     mutating func didPoll(found: SocketConnection?) {
-        isProven = found != nil && found === connection
-        connection = found
-        solePollsLeft = Tuning.solePollLimit
+        guard let found else { return didFindNothing() }
+        self = found === connection ? .proven(found, pollsLeft: Tuning.solePollLimit) : .candidate(found)
     }
 
     /// A connection was removed from the set.

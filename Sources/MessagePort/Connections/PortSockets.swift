@@ -21,7 +21,7 @@ package final class PortSockets: Sendable {
         var silenced: Set<UInt64> = []
         /// The connections with rings that had data last.
         var busyRings: [SocketConnection] = []
-        var soleActive = SoleActivePeer()
+        var soleActive = SoleActivePeer.none
         /// The number of polls, so that each begins with another of the ready sockets.
         var pollCount = 0
         var isClosed = false
@@ -291,7 +291,7 @@ package final class PortSockets: Sendable {
         let members = state.withLock { state in
             state.isClosed = true
             swap(&listener, &state.listener)
-            state.soleActive = SoleActivePeer()
+            state.soleActive = .none
             defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
             return state.members
         }

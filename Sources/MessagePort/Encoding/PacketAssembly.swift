@@ -55,13 +55,16 @@ struct PacketAssembly: Sendable {
     private static let trustedLength = 16 << 20
 
     private struct PartialMessage: Sendable {
+        /// The event that it will be when it is whole.
+        enum Outcome: Sendable {
+            case message, withoutDescriptors, tooLarge, unwanted
+        }
+
         var header: PacketHeader
         var message: EncodedMessage
-        var lacksDescriptors: Bool
-        var isTooLarge: Bool
-        var isWanted: Bool
+        var outcome: Outcome
         /// Whether its bytes are stored, or only counted.
-        var isStored: Bool { isWanted && !isTooLarge }
+        var isStored: Bool { outcome == .message || outcome == .withoutDescriptors }
         /// How many bytes have come.
         var count: Int
         /// Whether the missing bytes are one body, which is the message's tail.
@@ -84,13 +87,14 @@ struct PacketAssembly: Sendable {
     var isBegun: Bool { partial != nil }
 
     /// Whether the partial message is only counted, because it is larger than its port accepts.
-    var isPartialTooLarge: Bool { partial?.isTooLarge ?? false }
+    var isPartialTooLarge: Bool { partial?.outcome == .tooLarge }
 
     /// Whether the next packet may complete a message for the port: the last piece of a partial one, or the first of
     /// another.
     var mayNeedSlot: Bool {
         guard let partial else { return true }
-        return partial.header.answers == 0 && !partial.isTooLarge && partial.missing <= PacketHeader.payloadLimit
+        return partial.header.answers == 0 && partial.outcome != .tooLarge
+            && partial.missing <= PacketHeader.payloadLimit
     }
 
     /// Whether the next piece of a message can be written into its final memory.
@@ -210,24 +214,24 @@ struct PacketAssembly: Sendable {
         guard partial == nil, header.totalLength <= UInt64(MessageLimits.payload),
             header.componentCount <= UInt32(MessageLimits.components)
         else { return .violation }
-        let isTooLarge = header.answers == 0 && header.totalLength > UInt64(limit)
-        if isWanted, !isTooLarge, let descriptors, header.totalLength == UInt64(payload.count) {
+        let outcome: PartialMessage.Outcome =
+            header.answers == 0 && header.totalLength > UInt64(limit)
+            ? .tooLarge : !isWanted ? .unwanted : descriptors == nil ? .withoutDescriptors : .message
+        if outcome == .message, let descriptors, header.totalLength == UInt64(payload.count) {
             let whole = EncodedMessage(
                 id: header.messageID, componentCount: Int(header.componentCount), payload: payload,
                 descriptors: descriptors)
             return .message(whole, asks: header.asks, answers: header.answers)
         }
-        var message = EncodedMessage(
+        let message = EncodedMessage(
             id: header.messageID, componentCount: Int(header.componentCount), payload: [], descriptors: [])
-        if isWanted, !isTooLarge {
-            message.payload = payload
-            message.descriptors = descriptors ?? []
+        var piece = PartialMessage(header: header, message: message, outcome: outcome, count: payload.count)
+        if piece.isStored {
+            piece.message.payload = payload
+            piece.message.descriptors = descriptors ?? []
         }
-        var piece = PartialMessage(
-            header: header, message: message, lacksDescriptors: descriptors == nil, isTooLarge: isTooLarge,
-            isWanted: isWanted, count: payload.count)
         if piece.isStored, piece.missing > 0 {
-            piece.isTail = message.isFollowedByBody(of: piece.missing)
+            piece.isTail = piece.message.isFollowedByBody(of: piece.missing)
             // Reserves what was announced, up to an amount that a false count may cost.
             let room = min(piece.missing, Self.trustedLength)
             piece.withEnd { $0.reserveCapacity($0.count + room) }
@@ -249,10 +253,12 @@ struct PacketAssembly: Sendable {
             return .incomplete
         }
         let (asks, answers) = (piece.header.asks, piece.header.answers)
-        if piece.isTooLarge { return .tooLarge(asks: asks) }
-        if !piece.isWanted { return .unwanted(asks: asks) }
-        if piece.lacksDescriptors { return .withoutDescriptors(asks: asks, answers: answers) }
-        return .message(piece.message, asks: asks, answers: answers)
+        return switch piece.outcome {
+        case .message: .message(piece.message, asks: asks, answers: answers)
+        case .withoutDescriptors: .withoutDescriptors(asks: asks, answers: answers)
+        case .tooLarge: .tooLarge(asks: asks)
+        case .unwanted: .unwanted(asks: asks)
+        }
     }
 }
 
