@@ -58,10 +58,9 @@ package final class RemotePort: PortEndpoint {
     package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
         guard var message = offered.take() else { return }
         do throws(PortError) {
-            if try sendPlain(&message, until: deadline) { return }
             // The connection checks by itself whether this is its process, which is also this object's.
             let isSent: Void? = try made.withObject { (connection) throws(PortError) in
-                try connection.send(message, until: deadline)
+                try connection.send(&message, until: deadline)
             }
             if isSent != nil { return (consume message).recycleMemory() }
         } catch {
@@ -70,26 +69,7 @@ package final class RemotePort: PortEndpoint {
         }
         var deadline = deadline  // the same for the connection and for room
         let connection = try reached(until: deadline.fix())
-        try connection.send(message, until: deadline)
-    }
-
-    /// Sends a plain message, if there is a connection and the send lock is free. The bytes are moved out of the
-    /// message meanwhile: so they are not retained, and are recycled for other messages then.
-    ///
-    /// - Returns: whether it was sent; if not, the message is unchanged.
-    private func sendPlain(_ message: inout MachMessage, until deadline: SendDeadline) throws(PortError) -> Bool {
-        guard !message.envelope.hasReplyRight, let bytes = message.parts.removeOnlyBytes() else { return false }
-        let id = message.id
-        let isSent = try made.withObject { (connection) throws(PortError) in
-            try connection.checkProcess()
-            return try connection.sender.sendPlain(bytes, id: id, answering: 0, until: deadline, over: connection)
-        }
-        if isSent == true {
-            BufferPool.leave(consume bytes)
-            return true
-        }
-        message.parts = MessageParts(.bytes(bytes))
-        return false
+        try connection.send(&message, until: deadline)
     }
 
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError)

@@ -7,49 +7,52 @@ import Synchronization
 
 // Requests and replies: which message asks for which reply, and what is notified of it, or of the port's end.
 extension SocketConnection: ReplyConnection {
-    /// Sends a message; waits for room until the deadline.
-    ///
-    /// - Parameters:
-    ///   - message: the message. If it has a reply right, the reply is awaited here.
-    ///   - token: the token of the message that it answers; zero for a message to the port.
-    ///   - deadline: one that has passed still sends when there is room.
-    /// - Throws: ``PortError`` when the message was not sent as a whole: it exceeds a limit, the deadline came, the
-    ///   kernel failed, or the other end is gone. Then no reply to it is awaited.
-    package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: SendDeadline)
-        throws(PortError)
-    {
-        try checkProcess()
-        if !message.envelope.hasReplyRight, let bytes = message.parts.onlyBytes,
-            try sender.sendPlain(
-                bytes, id: message.id, answering: token, until: deadline, over: self)
-        {
-            return
-        }
-        let encoded = try OutgoingMessage(message)
-        let asks = try expectReply(for: message.replyTarget)
-        var transmission = Transmission(encoded, asks: asks, answers: token)
-        do throws(PortError) {
-            try sender.transmit(&transmission, until: deadline, over: self)
-        } catch {
-            forget(token: asks)
-            throw error
-        }
-        if asks != 0 { didSend(token: asks) }
+    /// A request came that asks for a reply.
+    func willReply(to token: UInt64) {
+        state.withLock { $0.requests.addUnanswered(token) }
     }
 
-    /// As above, in a task, which blocks no thread while it waits for the send lock and for room.
+    /// A request was answered, or dropped, and the peer was notified.
+    func didSettleReply(to token: UInt64) {
+        let (isDone, watches) = state.withLock { state in
+            let watches = state.requests.settle(token)
+            return (port != nil && state.life.hasLostOwner && !state.requests.hasUnanswered, watches)
+        }
+        withExtendedLifetime(watches) {}  // a user's handler is released without the lock
+        if isDone { close(PortError(.peerDied)) }
+    }
+
+    /// Drops a request that the port does not take.
+    func bounce(_ token: UInt64, because reason: PortError.Code? = nil, delivery: PortError.Delivery = .unknown) {
+        willReply(to: token)
+        dropReply(to: token, because: reason, delivery: delivery)
+    }
+
+    /// Drops a message for whose descriptors this process has no descriptor left. It is incomplete without them:
+    /// requests that await it, or its answer, fail.
+    func loseMessage(asks: UInt64, answers: UInt64) {
+        if asks != 0 { bounce(asks, because: .descriptorsLost, delivery: .unread) }
+        if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }
+    }
+
+    /// As `send`, in a task, which blocks no thread while it waits for the send lock and for room.
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError) {
         try checkProcess()
-        let encoded = try OutgoingMessage(message)
-        let asks = try expectReply(for: message.replyTarget)
-        var transmission = Transmission(encoded, asks: asks, answers: 0)
+        var transmission = try begin(message, answering: 0)
         do throws(PortError) {
             try await sender.transmit(&transmission, waiting: wait, over: self)
         } catch {
-            forget(token: asks)
+            forget(token: transmission.asks)
             throw error
         }
-        if asks != 0 { didSend(token: asks) }
+        didSend(token: transmission.asks)
+    }
+
+    /// Encodes a message, and notes what receives the reply to it. The caller sends it, and then calls `didSend`, or
+    /// `forget` when that failed.
+    func begin(_ message: MachMessage, answering token: UInt64) throws(PortError) -> Transmission {
+        let encoded = try OutgoingMessage(message)
+        return Transmission(encoded, asks: try expectReply(for: message.replyTarget), answers: token)
     }
 
     /// Notifies the peer that the message that asked with `token` will not be answered, which settles it. Never waits.
@@ -98,16 +101,14 @@ extension SocketConnection: ReplyConnection {
     ///   request is not settled.
     func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {
         if isClosed { throw PortError(.deadName) }
-        let encoded = try OutgoingMessage(message)
-        let asks = try expectReply(for: message.replyTarget)
-        var transmission = Transmission(encoded, asks: asks, answers: token)
+        var transmission = try begin(message, answering: token)
         do throws(PortError) {
             try sender.reply(&transmission, settling: token, over: self)
         } catch {
-            forget(token: asks)
+            forget(token: transmission.asks)
             throw error
         }
-        if asks != 0 { didSend(token: asks) }
+        didSend(token: transmission.asks)
     }
 
     /// Notes what receives the reply to the message that is about to be sent.
@@ -134,6 +135,7 @@ extension SocketConnection: ReplyConnection {
 
     /// The message that asks with the token was sent. When the connection has ended since, the request fails.
     func didSend(token: UInt64) {
+        if token == 0 { return }
         let (target, failure) = state.withLock { state -> (ReplyTarget?, PortError?) in
             guard let target = state.requests.didSend(token) else { return (nil, nil) }
             guard let failure = state.life.failure else { return (target, nil) }

@@ -235,21 +235,6 @@ package final class SocketConnection: Sendable {
 }
 
 extension SocketConnection {
-    /// A request came that asks for a reply.
-    func willReply(to token: UInt64) {
-        state.withLock { $0.requests.addUnanswered(token) }
-    }
-
-    /// A request was answered, or dropped, and the peer was notified.
-    func didSettleReply(to token: UInt64) {
-        let (isDone, watches) = state.withLock { state in
-            let watches = state.requests.settle(token)
-            return (port != nil && state.life.hasLostOwner && !state.requests.hasUnanswered, watches)
-        }
-        withExtendedLifetime(watches) {}  // a user's handler is released without the lock
-        if isDone { close(PortError(.peerDied)) }
-    }
-
     /// The port at this end is gone: the peer can send nothing more, unread data is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {
@@ -302,6 +287,57 @@ extension SocketConnection {
     func roomDidCome() {
         sender.backlog.withLock { $0.isWatched = false }
         flush()
+    }
+}
+
+// MARK: Sending
+
+extension SocketConnection {
+    /// Sends a message; waits for room until the deadline.
+    ///
+    /// - Parameters:
+    ///   - message: the message. If it has a reply right, the reply is awaited here.
+    ///   - token: the token of the message that it answers; zero for a message to the port.
+    ///   - deadline: one that has passed still sends when there is room.
+    /// - Throws: ``PortError`` when the message was not sent as a whole: it exceeds a limit, the deadline came, the
+    ///   kernel failed, or the other end is gone. Then no reply to it is awaited.
+    package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: SendDeadline)
+        throws(PortError)
+    {
+        var message = message
+        try send(&message, answering: token, until: deadline)
+    }
+
+    /// As above. The bytes of a plain message are moved out while it is sent: so they are not retained, and are
+    /// recycled for other messages then.
+    func send(_ message: inout MachMessage, answering token: UInt64 = 0, until deadline: SendDeadline)
+        throws(PortError)
+    {
+        try checkProcess()
+        if try sendPlain(&message, answering: token, until: deadline) { return }
+        var transmission = try begin(message, answering: token)
+        do throws(PortError) {
+            try sender.transmit(&transmission, until: deadline, over: self)
+        } catch {
+            forget(token: transmission.asks)
+            throw error
+        }
+        didSend(token: transmission.asks)
+    }
+
+    /// The fast path: sends a message of bytes alone, if the send lock is free.
+    ///
+    /// - Returns: whether it was sent; if not, the message is unchanged.
+    private func sendPlain(_ message: inout MachMessage, answering token: UInt64, until deadline: SendDeadline)
+        throws(PortError) -> Bool
+    {
+        guard !message.envelope.hasReplyRight, let bytes = message.parts.removeOnlyBytes() else { return false }
+        guard try sender.sendPlain(bytes, id: message.id, answering: token, until: deadline, over: self) else {
+            message.parts = MessageParts(.bytes(bytes))
+            return false
+        }
+        BufferPool.leave(consume bytes)
+        return true
     }
 }
 
@@ -388,19 +424,6 @@ extension SocketConnection: IncomingChannelObserver {
         if !(port != nil && state.withLock { $0.life.hasLostOwner }) { close(PortError(.peerDied)) }
     }
 
-    /// Drops a request that the port does not take.
-    func bounce(_ token: UInt64, because reason: PortError.Code? = nil, delivery: PortError.Delivery = .unknown) {
-        willReply(to: token)
-        dropReply(to: token, because: reason, delivery: delivery)
-    }
-
-    /// Drops a message for whose descriptors this process has no descriptor left. It is incomplete without them:
-    /// requests that await it, or its answer, fail.
-    func loseMessage(asks: UInt64, answers: UInt64) {
-        if asks != 0 { bounce(asks, because: .descriptorsLost, delivery: .unread) }
-        if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }
-    }
-
     /// Ends the connection because of what the peer sent, and sends it the reason.
     ///
     /// - Returns: false: there is nothing more to receive.
@@ -414,21 +437,5 @@ extension SocketConnection: IncomingChannelObserver {
     static func sendRefusal(_ code: PortError.Code, to socket: SharedDescriptor) {
         let header = PacketHeader(kind: .refused, messageID: Int32(code.rawValue))
         _ = try? sysSendPacket(socket.rawValue, head: header.words, body: [], descriptors: [])
-    }
-}
-
-extension PortError {
-    /// The error here for a peer's refusal.
-    init(refusal: Int32) {
-        let known: [PortError.Code] = [.descriptorsLost, .malformedPacket, .descriptorLimit, .tooManyConnections]
-        switch known.first(where: { Int32($0.rawValue) == refusal }) {
-        case PortError.Code.descriptorLimit?:
-            // It was accepted only to be refused: what was sent is unread.
-            self.init(
-                .descriptorLimit, subject: .reason(.init("it is the other process that has none")), delivery: .unread)
-        case PortError.Code.tooManyConnections?: self.init(.tooManyConnections, delivery: .unread)
-        case let code?: self.init(code)
-        case nil: self.init(.peerRefused)
-        }
     }
 }

@@ -171,7 +171,7 @@ private struct PartCounts {
 struct Transmission: ~Copyable, Sendable {
     private let message: OutgoingMessage
     /// The token that asks for a reply; zero when none is wanted.
-    private let asks: UInt64
+    let asks: UInt64
     /// The token of the message that it answers; zero for a message to the port.
     private let answers: UInt64
     private var sentCount = 0

@@ -408,3 +408,19 @@ extension PortError {
         }
     }
 }
+
+extension PortError {
+    /// The error here for a peer's refusal.
+    init(refusal: Int32) {
+        let known: [PortError.Code] = [.descriptorsLost, .malformedPacket, .descriptorLimit, .tooManyConnections]
+        switch known.first(where: { Int32($0.rawValue) == refusal }) {
+        case PortError.Code.descriptorLimit?:
+            // It was accepted only to be refused: what was sent is unread.
+            self.init(
+                .descriptorLimit, subject: .reason(.init("it is the other process that has none")), delivery: .unread)
+        case PortError.Code.tooManyConnections?: self.init(.tooManyConnections, delivery: .unread)
+        case let code?: self.init(code)
+        case nil: self.init(.peerRefused)
+        }
+    }
+}
