@@ -49,13 +49,13 @@ struct OutgoingChannel: ~Copyable, Sendable {
     /// - Returns: false when there is no room.
     /// - Throws: `SendFailure`.
     func offer(_ packet: OutgoingPacket, while isOpen: () -> Bool) throws(SendFailure) -> Bool {
-        var patience: MonotonicInstant?
+        var deadline: MonotonicInstant?
         while true {
             if !isOpen() { throw .peerClosed }
             var step = path.withLock { $0.route(packet) }
             if case .full = step {
-                let end = patience ?? .after(isPortsEnd ? Tuning.replierPatience : Tuning.senderPatience)
-                patience = end
+                let end = deadline ?? .after(isPortsEnd ? Tuning.replierTimeout : Tuning.senderTimeout)
+                deadline = end
                 if waitForReader(until: end) { continue }
                 step = path.withLock { $0.leaveRing() }
             }
@@ -122,7 +122,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
     /// The reader closes the ring, and a packet was written meanwhile: waits until its fate is decided. At the
     /// port's end, whose connection ends then, this does not wait.
     private func awaitEndOfRing() throws(SendFailure) {
-        let deadline = isPortsEnd ? .distantPast : MonotonicInstant.after(Tuning.closingPatience)
+        let deadline = isPortsEnd ? .distantPast : MonotonicInstant.after(Tuning.closingTimeout)
         while true {
             if let isRead = path.withLock({ $0.isLastRead }) {
                 if isRead { return }
@@ -149,34 +149,47 @@ struct OutgoingChannel: ~Copyable, Sendable {
     }
 
     /// The ring is full. A reader with its own processor that is reading makes room sooner than a system call would
-    /// return.
+    /// return. The time is checked first: a slow reader delays its sender no longer than one that has stopped.
     ///
     /// - Returns: whether there may be room.
     private func waitForReader(until end: MonotonicInstant) -> Bool {
-        guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
-        var nextYield = MonotonicInstant.after(Tuning.timeBetweenYields)
-        while true {
-            // First: a slow reader delays its sender no longer than one that has stopped.
-            let now = MonotonicInstant.now
-            if now >= end { return false }
-            if now >= nextYield {
-                sysYield()  // the reader may wait for this very processor
-                nextYield = .after(Tuning.timeBetweenYields)
-            }
-            for _ in 0..<32 { sysPause() }
-            if path.withLock({ $0.hasReaderMoved() }) { return true }
+        Self.spin(until: end, pauses: Tuning.pausesBetweenChecks, yields: true) {
+            path.withLock { $0.hasReaderMoved() }
         }
     }
 
     /// A reader counts as asleep while it handles what it has read. Of two that answer each other, the reader mostly
     /// polls again before a wake-up, three system calls, would have reached it.
     private func waitForReaderToWake() {
-        guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return }
-        let end = MonotonicInstant.after(Tuning.timeBeforeWakeUp)
-        repeat {
-            for _ in 0..<8 { sysPause() }
-            if !path.withLock({ $0.isReaderAsleep }) { return }
-        } while MonotonicInstant.now < end
+        _ = Self.spin(until: .after(Tuning.timeBeforeWakeUp), pauses: Tuning.pausesBeforeWakeUp, yields: false) {
+            path.withLock { !$0.isReaderAsleep }
+        }
+    }
+
+    /// Spins until `isOver`, or the deadline, where spinning pays.
+    ///
+    /// - Parameters:
+    ///   - end: the deadline.
+    ///   - pauses: how many pauses between two checks.
+    ///   - yields: whether the reader may wait for this very processor, so that it is yielded from time to time.
+    ///   - isOver: the check.
+    /// - Returns: whether it was over.
+    private static func spin(
+        until end: MonotonicInstant, pauses: Int, yields: Bool, _ isOver: () -> Bool
+    ) -> Bool {
+        guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
+        var now = MonotonicInstant.now
+        var nextYield = yields ? now.advanced(by: Tuning.timeBetweenYields) : .distantFuture
+        while now < end {
+            if now >= nextYield {
+                sysYield()
+                nextYield = .after(Tuning.timeBetweenYields)
+            }
+            for _ in 0..<pauses { sysPause() }
+            if isOver() { return true }
+            now = .now
+        }
+        return false
     }
 
     /// Wakes the reader by a packet over the socket.

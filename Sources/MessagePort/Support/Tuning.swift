@@ -13,10 +13,10 @@ enum Tuning {
     /// How long a sender waits for room in the ring, for each packet. A reader that handles messages reads again when
     /// it has handled 32 of them. A sender that waits for less time leaves the ring for packets that cost the reader
     /// several times as much. Docs/Decisions/0011-shared-ring.md.
-    static let senderPatience = Duration.microseconds(100)
+    static let senderTimeout = Duration.microseconds(100)
 
     /// The same at the port's end. A reply waits neither for a slow reader nor for one that manipulates its counter.
-    static let replierPatience = Duration.microseconds(20)
+    static let replierTimeout = Duration.microseconds(20)
 
     /// How long a sender waits for room before it yields its processor: a reader that has its own, and handles
     /// messages, mostly reads again before.
@@ -25,11 +25,14 @@ enum Tuning {
     /// How long a sender waits for a reader that was awake a moment ago to poll again, before it wakes it.
     static let timeBeforeWakeUp = Duration.microseconds(2)
 
+    /// How many pauses between two checks meanwhile.
+    static let pausesBeforeWakeUp = 8
+
     /// How many times a wake-up is tried for which the kernel has no memory.
     static let wakeUpTries = 4
 
     /// A reader that closes the ring states within this time how far it reads.
-    static let closingPatience = Duration.milliseconds(100)
+    static let closingTimeout = Duration.milliseconds(100)
 
     /// When the kernel has no memory for a packet, too many descriptors are in flight, or none is left to wait with,
     /// the packet is sent again after this time. A connection to a full backlog, of which the kernel does not report room,
@@ -114,7 +117,7 @@ enum Tuning {
     /// A sender that waits for room sleeps after this many checks in a row that saw no message dequeued.
     static let checksWithoutProgress = 8
 
-    /// How many pauses between two checks: about a microsecond.
+    /// How many pauses of the processor between two checks: about a microsecond.
     static let pausesBetweenChecks = 32
 
     /// How long a sender spins for room in a full queue at most, before it sleeps.
