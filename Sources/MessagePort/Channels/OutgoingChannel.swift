@@ -110,10 +110,9 @@ struct OutgoingChannel: ~Copyable, Sendable {
     func follow(_ notice: OutgoingPath.Notice) throws(SendFailure) {
         switch notice {
         case .none: break
-        case .wakeUp(let wasAwake):
-            if wasAwake { waitForReaderToWake() }
+        case .wakeUp(let mayPoll):
+            if mayPoll { waitForReaderToWake() }
             try wakeReader()
-        case .wake: try wakeReader()
         case .checkLiveness: try checkReaderLives()
         case .closing: try awaitEndOfRing()
         }

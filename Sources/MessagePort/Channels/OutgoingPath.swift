@@ -34,11 +34,9 @@ struct OutgoingPath: Sendable {
     /// What to do after a packet was written into the ring.
     enum Notice: Sendable {
         case none
-        /// The reader sleeps: `beginWakeUp` says how to wake it, unless it wakes by itself. One that was awake until
-        /// now may be about to poll.
-        case wakeUp(wasAwake: Bool)
-        /// The reader is parked: `beginWakeUp` says whether it still is.
-        case wake
+        /// The reader sleeps or is parked: `beginWakeUp` says how to wake it, unless it wakes by itself. One that was
+        /// awake until now, and is not parked, may be about to poll.
+        case wakeUp(mayPoll: Bool)
         /// The reader is awake by its own account: time to check that it lives.
         case checkLiveness
         /// The reader is closing the ring: `isLastRead` soon says whether it takes the packet.
@@ -216,8 +214,8 @@ struct OutgoingPath: Sendable {
 
     private mutating func didWrite(_ state: SharedRing.ReaderState) -> Notice {
         switch state {
-        case .asleep: return .wakeUp(wasAwake: wakeUpCount == 0)
-        case .parked: return .wake
+        case .asleep: return .wakeUp(mayPoll: wakeUpCount == 0)
+        case .parked: return .wakeUp(mayPoll: false)
         case .awake: break
         }
         wakeUpCount = 0

@@ -58,24 +58,36 @@ package final class PortSockets: Sendable {
         return try listen(on: directory.endpoints().makeListener(backlog: Self.backlog)).address
     }
 
-    /// Listens on a socket. If the port has one already, that stays, and the new one is closed.
+    /// Listens on a socket. If the port has one already, that stays, and the new one is closed. The connections stay.
     ///
+    /// - Parameters:
+    ///   - listener: the socket.
+    ///   - path: the path of a listener that is replaced, because its path is gone; nil for none.
     /// - Returns: the port's address, and whether the socket was taken.
-    func listen(on listener: consuming Listener) throws(PortError) -> (address: PortAddress, isTaken: Bool) {
+    /// - Throws: `invalidPort` when the sockets are closed; why the kernel cannot watch the socket.
+    func listen(
+        on listener: consuming Listener, inPlaceOf path: String? = nil
+    ) throws(PortError) -> (address: PortAddress, isTaken: Bool) {
         let address = PortAddress(path: listener.path)
         var offered: Listener? = consume listener
+        var old: Listener?  // closed after the unlock
         let result = state.withLock { (state) -> Result<(PortAddress, Bool), PortError> in
             if state.isClosed { return .failure(PortError(.invalidPort)) }
-            if let existing = state.listener?.path { return .success((PortAddress(path: existing), false)) }
+            if let existing = state.listener?.path, existing != path {
+                return .success((PortAddress(path: existing), false))
+            }
             guard let listener = offered.take() else { return .failure(PortError(.invalidPort)) }
             do throws(SystemError) {
                 try epoll.add(listener.descriptor.raw, .readable, key: Self.listenerKey)
             } catch {
                 return .failure(PortError(error))
             }
+            old = state.listener.take()
+            if let gone = old?.descriptor.raw { epoll.remove(gone) }
             state.listener = consume listener
             return .success((address, true))
         }
+        _ = consume old
         return try result.get()
     }
 
@@ -303,39 +315,6 @@ package final class PortSockets: Sendable {
             let isOthers = member.state.withLock { $0.listeners.contains { $0.object === self } }
             if member.port != nil, !isOthers { member.portDidEnd() }
         }
-    }
-}
-
-// MARK: - Renewing
-
-extension PortSockets {
-    /// Listens on another socket in place of one whose path is gone. The connections stay.
-    ///
-    /// - Parameters:
-    ///   - path: the path that is gone. A port that already listens under another path continues to.
-    ///   - listener: the other socket.
-    /// - Returns: the address.
-    /// - Throws: `invalidPort` when the sockets are closed; why the kernel cannot watch the other one.
-    func replaceListener(at path: String, by listener: consuming Listener) throws(PortError) -> PortAddress {
-        var offered: Listener? = consume listener
-        var old: Listener?  // closed after the unlock
-        let result = state.withLock { (state) -> Result<PortAddress, PortError> in
-            if state.isClosed { return .failure(PortError(.invalidPort)) }
-            if let now = state.listener?.path, now != path { return .success(PortAddress(path: now)) }
-            guard let made = offered.take() else { return .failure(PortError(.invalidPort)) }
-            do throws(SystemError) {
-                try epoll.add(made.descriptor.raw, .readable, key: Self.listenerKey)
-            } catch {
-                return .failure(PortError(error))
-            }
-            let address = PortAddress(path: made.path)
-            old = state.listener.take()
-            if let gone = old?.descriptor.raw { epoll.remove(gone) }
-            state.listener = consume made
-            return .success(address)
-        }
-        _ = consume old
-        return try result.get()
     }
 }
 

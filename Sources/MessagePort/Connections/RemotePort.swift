@@ -141,7 +141,7 @@ extension RemotePort {
 
     package func pollDeath() -> Bool {
         if isInherited { return true }
-        return failure.withLock { $0 != nil } || connection?.isDeadName == true
+        return failure.withLock { $0 != nil } || connection?.pollIsDead() == true
     }
 
     package func isFoundDead() -> Bool {

@@ -174,13 +174,13 @@ package final class SocketConnection: Sendable {
     }
 
     /// Whether the port at the other end is gone, as far as the kernel knows.
-    var isDeadName: Bool {
+    func pollIsDead() -> Bool {
         if isKnownDead { return true }
         let events = try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)
         return !(events ?? []).isDisjoint(with: [.peerClosed, .hangUp, .error])
     }
 
-    /// As `isDeadName`, but first reads what the peer has sent, if anything: perhaps that its port has ended. Must not
+    /// As `pollIsDead`, but first reads what the peer has sent, if anything: perhaps that its port has ended. Must not
     /// be called with a lock held.
     func isFoundDead() -> Bool {
         if isKnownDead { return true }

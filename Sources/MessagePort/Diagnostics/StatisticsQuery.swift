@@ -6,7 +6,7 @@ package import RunLoopCore
 import Synchronization
 
 // Asks other processes for the statistics of their ports: many at once, each over a connection of its own, until one
-// deadline. So when an owner that does not understand the question ends the connection, other traffic to its port is
+// deadline. So when an owner that does not understand the query ends the connection, other traffic to its port is
 // unaffected.
 //
 // Each connection uses a descriptor, so the number of open ones is limited. With more ports than that, each has its
@@ -177,7 +177,7 @@ struct PortQuery: Sendable {
 }
 
 /// Reads a port's sockets on a loop on which no handler is called. The thread that dequeues the messages may be busy
-/// with one for a long time: what comes meanwhile waits in the queue, as far as there is room, and questions are
+/// with one for a long time: what comes meanwhile waits in the queue, as far as there is room, and queries are
 /// answered.
 package final class PortReader: Sendable {
     private let localPort: LocalPort  // immutable
@@ -225,13 +225,13 @@ package final class PortReader: Sendable {
 
 extension SendRight {
     /// What the right's port has counted. A port of another process is asked over a connection: it answers when it
-    /// receives, before its handler is called, and the question uses no slot of its queue.
+    /// receives, before its handler is called, and the query uses no slot of its queue.
     ///
-    /// The question has a connection of its own, which is not counted among the port's senders.
+    /// The query has a connection of its own, which is not counted among the port's senders.
     ///
     /// - Parameter limit: how long to wait for the answer.
     /// - Returns: the statistics; nil when no answer came: the port is gone, its owner is busy for longer than the
-    ///   limit, or does not know the question; or the right has no address, like that of ``bootstrap()``.
+    ///   limit, or does not know the query; or the right has no address, like that of ``bootstrap()``.
     /// - Throws: ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``,
     ///   ``PortError/Code/systemCallFailed``.
     @available(*, noasync, message: "It blocks the thread.")

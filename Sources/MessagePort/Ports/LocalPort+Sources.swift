@@ -122,7 +122,7 @@ extension LocalPort {
         let sockets = try openSockets()
         let listener = try directory.endpoints().makeListener(backlog: PortSockets.backlog)
         receiveFromSockets()  // accepts clients that wait at the old one
-        let address = try sockets.replaceListener(at: old.path, by: listener)
+        let address = try sockets.listen(on: listener, inPlaceOf: old.path).address
         try publish(address, of: sockets)
         return address
     }

@@ -118,14 +118,16 @@ struct PeerUsage {
     private func isUserOver(_ user: UInt32, ofMessages part: Int = 1) -> Bool {
         guard user != ownUser || users.count > 1, let index = users.index(of: user) else { return false }
         let account = users[index]
-        if limits.queuedMessages == nil, let queueLimit, users.count > 1 {
-            let limit = userMessageLimit(of: account, queueLimit)
-            if part == 1 ? account.cost.messages >= limit : account.cost.messages > limit / part { return true }
+        func isOver(_ limit: Int) -> Bool {
+            part == 1 ? account.cost.messages >= limit : account.cost.messages > limit / part
+        }
+        if limits.queuedMessages == nil, let queueLimit, users.count > 1,
+            isOver(userMessageLimit(of: account, queueLimit))
+        {
+            return true
         }
         if user == ownUser { return false }
-        if let limit = limits.queuedMessages.map(ofUser) {
-            if part == 1 ? account.cost.messages >= limit : account.cost.messages > limit / part { return true }
-        }
+        if let limit = limits.queuedMessages, isOver(ofUser(limit)) { return true }
         return account.cost.bytes >= ofUser(limits.queuedBytes)
             || account.cost.descriptors >= ofUser(limits.queuedDescriptors)
     }
