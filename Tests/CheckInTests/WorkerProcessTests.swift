@@ -33,21 +33,21 @@ import Testing
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
             let right = try worker.checkIn(within: patience)
-            let told = Counter("no-senders notices")
+            let notices = Counter("no-senders notices")
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
             do {
                 let mine = worker.port.makeSendRight()
-                try worker.port.notifyWhenNoSenders { told.increment() }
+                try worker.port.notifyWhenNoSenders { notices.increment() }
                 withExtendedLifetime(mine) {}
             }
             ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 0)
+            #expect(notices.value == 0)
             try right.send(leave, within: patience)
             #expect(worker.waitForExit(within: patience) == .exited(status: 0))
             worker.port.localPort.receiveFromSockets()
             ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 1)
+            #expect(notices.value == 1)
             idle.invalidate()
         }
     }
@@ -194,14 +194,14 @@ import Testing
     @Test("a worker's end is reported once on each loop that asked for it")
     func endNotice() async throws {
         try await withWorkers(leaving: .anything) { scratch in
-            let told = Recorder<String>()
+            let notices = Recorder<String>()
             let loop = ThreadRunLoop.current
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
             let right = try worker.checkIn(within: patience)
-            try worker.notifyWhenExited { told.append("one \($0)") }
+            try worker.notifyWhenExited { notices.append("one \($0)") }
             try worker.notifyWhenExited { exit in
                 #expect(loop.isCurrent)
-                told.append("two \(exit)")
+                notices.append("two \(exit)")
                 loop.stop()
             }
             try right.send(MachMessage(id: 5), within: patience)
@@ -209,11 +209,11 @@ import Testing
             loop.run(for: patience)
             #expect(worker.exit == .signalled(SIGKILL))
             try worker.notifyWhenExited { _ in
-                told.append("three")
+                notices.append("three")
                 loop.stop()
             }
             loop.run(for: patience)
-            #expect(told.elements == ["one died of signal 9", "two died of signal 9", "three"])
+            #expect(notices.elements == ["one died of signal 9", "two died of signal 9", "three"])
         }
     }
 

@@ -57,18 +57,18 @@ import Testing
     func notice(refused: Refused) async throws {
         try await withWorkers(leaving: .anything) { scratch in
             _ = try refused.counting {
-                let told = Recorder<String>()
+                let exits = Recorder<String>()
                 let loop = ThreadRunLoop.current
                 let worker = try PortWorker.launchProcess(scratch.worker("serve"))
                 let right = try worker.checkIn(within: patience)
                 try worker.notifyWhenExited { exit in
-                    told.append("\(exit)")
+                    exits.append("\(exit)")
                     loop.stop()
                 }
                 try right.send(MachMessage(id: 5), within: patience)
                 loop.add(RunLoopSource {})
                 loop.run(for: patience)
-                #expect(told.elements == ["died of signal 9"])
+                #expect(exits.elements == ["died of signal 9"])
             }
         }
     }

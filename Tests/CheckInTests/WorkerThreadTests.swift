@@ -101,12 +101,12 @@ import Testing
     @Test("a thread ends when its port is invalidated, and its launcher is notified once on its loop")
     func ending() async throws {
         try await onNewThread {
-            let told = Recorder<WorkerExit>()
+            let exits = Recorder<WorkerExit>()
             let loop = ThreadRunLoop.current
             let worker = try PortWorker.launchThread(reversingBody)
             try worker.notifyWhenExited { exit in
                 #expect(loop.isCurrent)
-                told.append(exit)
+                exits.append(exit)
                 loop.stop()
             }
             try worker.checkIn(within: patience).send(leave, within: patience)
@@ -114,7 +114,7 @@ import Testing
             loop.run(for: patience)
             #expect(worker.waitForExit(within: patience) == .threadEnded)
             try worker.shutDown(within: patience)
-            #expect(told.elements == [.threadEnded])
+            #expect(exits.elements == [.threadEnded])
         }
     }
 
@@ -149,20 +149,20 @@ import Testing
         try await onNewThread {
             let rights = Recorder<SendRight>()
             let loop = ThreadRunLoop.current
-            let told = Recorder<WorkerExit>()
+            let exits = Recorder<WorkerExit>()
             var worker: PortWorker? = try PortWorker.launchThread {
                 rights.append($0)
                 try reversingBody($0)
             }
             try worker?.notifyWhenExited { exit in
-                told.append(exit)
+                exits.append(exit)
                 loop.stop()
             }
             let right = try worker?.checkIn(within: patience)
             worker = nil
             loop.add(RunLoopSource {})
             loop.run(for: patience)
-            #expect(told.elements == [.threadEnded])
+            #expect(exits.elements == [.threadEnded])
             #expect(rights.elements.first?.isDead == true)
             withExtendedLifetime(right) {}
         }

@@ -17,7 +17,7 @@ package enum Act {
     package static let leave: Int32 = 6
     /// Lets the reply right end unused.
     package static let drop: Int32 = 7
-    /// Stores the reply right; says "kept".
+    /// Stores the reply right; says "retained".
     package static let keep: Int32 = 8
     /// Replies to all requests that it stored; says "answered", or the error, for each; replies how many.
     package static let answer: Int32 = 9

@@ -15,20 +15,20 @@ extension FarSide {
         case .makeRight: return Parcel(Answer(), MachMessage(components: [.right(port.makeSendRight())]))
         case .address: return Parcel(Answer(texts: [try port.localPort.address().path]))
         case .invalidate: port.invalidate()
-        case .look:
+        case .statistics:
             let numbers = [
                 port.queueCount, port.queueHighWaterMark, port.droppedMessageCount, port.queueLimit,
                 port.isValid ? 1 : 0, port.localPort.connectionCount,
             ]
             return Parcel(Answer(numbers: numbers))
-        case .takeIn: port.localPort.receiveFromSockets()
+        case .receiveFromSockets: port.localPort.receiveFromSockets()
         case .settle: try? side.thread?.performAndWait(within: servicePatience) {}
         case .watchSenders:
             guard let loop = side.thread?.loop else { fatalError("No thread serves port \(order.subject).") }
             try port.notifyWhenNoSenders(on: loop) { lines.say("no senders") }
         case .watchEnd: port.setInvalidationHandler { lines.say("invalidated") }
-        case .replyKept: try side.servant.takeOldest()?.reply(parts, within: servicePatience)
-        case .askKept: return facts(of: side.servant.kept.withLock { $0[order.numbers[0]] })
+        case .replyRetained: try side.servant.takeOldest()?.reply(parts, within: servicePatience)
+        case .queryRetained: return facts(of: side.servant.retained.withLock { $0[order.numbers[0]] })
         default: fatalError("\(order.deed) is not about a port.")
         }
         return Parcel(Answer())

@@ -19,9 +19,9 @@ package struct Order: Sendable {
         /// Invalidates the port.
         case invalidate
         /// Returns the port's counts: queued, most queued, dropped, limit, whether it is valid, clients.
-        case look
+        case statistics
         /// Reads what has arrived into the port's queue.
-        case takeIn
+        case receiveFromSockets
         /// Waits until the port's thread has done what it has to do by now.
         case settle
         /// Asks for a notice when the port has no senders: "no senders".
@@ -35,9 +35,9 @@ package struct Order: Sendable {
         /// Returns whether the message expects a reply, and whether its request is cancelled.
         case ask
         /// Replies to the oldest message that the port's service holds, and releases it.
-        case replyKept
+        case replyRetained
         /// Returns the same as ``ask`` for the message that the port's service holds at the number.
-        case askKept
+        case queryRetained
         /// Sends the parts over a right inside the message: the one of the number, or the reply port for -1.
         case sendBack
         /// Releases a port, a message or a right.

@@ -20,7 +20,7 @@ extension Servant {
         case Act.leave: return leave(port)
         case Act.drop: message.takeReplyRight()?.drop()
         case Act.keep: keepRight(message)
-        case Act.answer: return Array(String(answerKept()).utf8)
+        case Act.answer: return Array(String(answerRetained()).utf8)
         case Act.callBack: return callBack(message)
         case Act.write: write(message)
         case Act.askOther: return askOther(message)
@@ -48,12 +48,12 @@ extension Servant {
         guard let right = message.takeReplyRight() else { return }
         var copy = MachMessage(id: message.id)
         copy.setReplyRight(right)
-        kept.withLock { $0.append(copy) }
-        say("kept")
+        retained.withLock { $0.append(copy) }
+        say("retained")
     }
 
-    private func answerKept() -> Int {
-        let messages = take(kept)
+    private func answerRetained() -> Int {
+        let messages = take(retained)
         for message in messages {
             do throws(PortError) {
                 try message.reply(MachMessage(id: message.id, text: "late"))

@@ -18,7 +18,7 @@ package final class Servant: Sendable {
     let other: SendRight?  // immutable
     /// Reports what it saw, one line at a time.
     let say: @Sendable (String) -> Void  // immutable
-    let kept = Mutex<[MachMessage]>([])
+    let retained = Mutex<[MachMessage]>([])
     let made = Mutex<[MachPort]>([])
 
     /// Makes a servant that has seen nothing.
@@ -30,7 +30,7 @@ package final class Servant: Sendable {
     /// Ends the ports that it made, and releases what it holds.
     package func end() {
         for port in take(made) { port.invalidate() }
-        _ = take(kept)
+        _ = take(retained)
     }
 
     /// Removes all elements.
@@ -43,13 +43,13 @@ package final class Servant: Sendable {
 
     /// Stores a message, and reports it.
     func keep(_ message: MachMessage) {
-        kept.withLock { $0.append(message) }
-        say("kept \(message.id)")
+        retained.withLock { $0.append(message) }
+        say("retained \(message.id)")
     }
 
     /// Removes the message that it has held for the longest time.
     func takeOldest() -> MachMessage? {
-        kept.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        retained.withLock { $0.isEmpty ? nil : $0.removeFirst() }
     }
 
     /// Replies, and reports what failed.

@@ -137,7 +137,7 @@ extension Service {
 
     private func late(_ message: MachMessage, _ servant: Servant) {
         guard message.id == 2 else { return servant.keep(message) }
-        for kept in servant.take(servant.kept) { try? kept.reply(MachMessage(id: 1)) }
+        for retained in servant.take(servant.retained) { try? retained.reply(MachMessage(id: 1)) }
         servant.reply(to: message, MachMessage(id: 2))
     }
 

@@ -96,8 +96,8 @@ func portctlInfo(
 ) async throws -> String {
     let deadline = Watchdog.deadline
     while true {
-        let told = try await portctl(["info", name, "--json", "--timeout", "1h"], in: scratch).output
-        if isExpected(told) || .now >= deadline { return told }
+        let information = try await portctl(["info", name, "--json", "--timeout", "1h"], in: scratch).output
+        if isExpected(information) || .now >= deadline { return information }
     }
 }
 

@@ -70,15 +70,15 @@ struct PortctlWatchTests {
             let server = try await PortctlServer(
                 "slow", in: scratch,
                 ["--", "sh", "-c", "read line <\"$0\"; echo \"$PORT_MESSAGE_ID $line\" >>\"$0.log\"", gate])
-            var told = ""
+            var information = ""
             for id in 1...3 {
                 #expect(try await portctl(["send", "slow", "\(id)"], in: scratch) == done())
                 // Each comes over a connection of its own: their order is known when they have come.
-                told = try await portctlInfo("slow", in: scratch) { $0.contains(#""messages":\#(id),"#) }
+                information = try await portctlInfo("slow", in: scratch) { $0.contains(#""messages":\#(id),"#) }
             }
             #expect(try await server.line()?.hasPrefix("message 1 ") == true)
-            told = try await portctlInfo("slow", in: scratch) { $0.contains(#""queued":2,"#) }
-            #expect(told.contains(#""state":"running""#) && told.contains(#""messages":3,"#))
+            information = try await portctlInfo("slow", in: scratch) { $0.contains(#""queued":2,"#) }
+            #expect(information.contains(#""state":"running""#) && information.contains(#""messages":3,"#))
             try await offThePool {
                 for word in ["a", "b", "c"] {
                     let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: gate))

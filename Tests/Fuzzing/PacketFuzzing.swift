@@ -12,19 +12,19 @@ public enum PacketFuzzing {
     /// Traps when the packets bring the decoder to something that Docs/WireFormat.md excludes.
     public static func check(_ input: [UInt8]) {
         var assembly = PacketAssembly()
-        var kept = 0
+        var received = 0
         for packet in packets(input) {
             guard let header = PacketHeader(packet.bytes) else { return }
             precondition(header.encoded.elementsEqual(packet.bytes.prefix(PacketHeader.size)), "a head has one form")
             let payload = Array(packet.bytes.dropFirst(PacketHeader.size))
-            kept += payload.count
+            received += payload.count
             guard let event = take(header, payload, packet.descriptors, by: &assembly) else { return }
             switch event {
             case .violation, .refused: return
             case .message(let message, _, _):
-                precondition(message.size <= kept, "bytes that no peer sent")
+                precondition(message.size <= received, "bytes that no peer sent")
                 checkDecoding(message)
-                kept = 0
+                received = 0
             case .replyFailed(_, _, let text):
                 precondition(text.utf8.count <= 3 * PortError.remoteTextLimit, "a text beyond its limit")
             case .statistics(let statistics, let token):
@@ -36,7 +36,7 @@ public enum PacketFuzzing {
                 precondition(message.bytes.count <= WatchedMessage.byteLimit, "bytes beyond their limit")
             default: break
             }
-            if !assembly.isBegun { kept = 0 }
+            if !assembly.isBegun { received = 0 }
         }
     }
 

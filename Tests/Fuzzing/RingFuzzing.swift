@@ -77,7 +77,7 @@ private struct Run {
     mutating func read() -> Bool {
         var prefixes: [PacketPrefix] = []
         reader.peekPrefixes(&prefixes, atMost: 3, size: 1 << 20) { _ in true }
-        let (prefix, length) = (prefixes.first, plainLook())
+        let (prefix, length) = (prefixes.first, expectedLength())
         precondition((prefix == nil) == (length == nil), "the prefix of what is no packet, or none of one")
         if let prefix, let length, position / 8 % 2 == 0 {
             let bytes = words.recordBytes(from: position + 8, count: length)
@@ -112,17 +112,17 @@ private struct Run {
     /// Reads as far as the reader does: it asks for the tail after each packet that it sees.
     ///
     /// - Returns: the bytes of the first.
-    mutating func plainLook() -> Int? {
-        var (place, first) = (position, Int?.none)
+    mutating func expectedLength() -> Int? {
+        var (offset, first) = (position, Int?.none)
         for _ in 0..<3 {
-            if known == place { known = published }
-            guard known >= place + 56, known - position <= 262_144, known % 8 == 0 else { break }
-            let word = words[RawRing.records + Int(place / 8 % 32_768)]
+            if known == offset { known = published }
+            guard known >= offset + 56, known - position <= 262_144, known % 8 == 0 else { break }
+            let word = words[RawRing.records + Int(offset / 8 % 32_768)]
             let (length, kind) = (word & 0xFFFF_FFFF, word >> 32)
             let size = 8 + (length + 7) / 8 * 8
-            guard kind == 1, length >= 48, length <= RingFuzzing.limit, size <= known - place else { break }
+            guard kind == 1, length >= 48, length <= RingFuzzing.limit, size <= known - offset else { break }
             if first == nil { first = Int(length) }
-            place += size
+            offset += size
         }
         return first
     }

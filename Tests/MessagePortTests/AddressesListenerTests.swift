@@ -174,7 +174,7 @@ import Testing
             await Pools.start()
             let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: place))
             try expectNoNewDescriptors {
-                let kept = try endpoints.makeListener(backlog: 64)
+                let stillListening = try endpoints.makeListener(backlog: 64)
                 let files = try sysList(place).sorted()
                 let faults: [(SystemCall, CInt, PortError.Code)] = [
                     (.socket, EMFILE, .descriptorLimit), (.socket, ENFILE, .descriptorLimit),
@@ -194,10 +194,13 @@ import Testing
                 ]
                 for (call, code, expected) in connecting {
                     let (error, hits) = SystemCallFaults.with([.init(call, .fail(code))]) {
-                        portError { () throws(PortError) in _ = try ProcessEndpoints.connect(toPath: kept.path) }
+                        portError { () throws(PortError) in
+                            _ = try ProcessEndpoints.connect(toPath: stillListening.path)
+                        }
                     }
                     #expect(hits == 1)
-                    #expect(error == PortError(expected, system: SystemError(code), subject: .path(kept.path)))
+                    #expect(
+                        error == PortError(expected, system: SystemError(code), subject: .path(stillListening.path)))
                 }
             }
             withExtendedLifetime(endpoints) {}

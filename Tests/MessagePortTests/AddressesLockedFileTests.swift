@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test("reading a free file does not lock it, and reading an absent one makes none")
-    func looking() throws {
+    func reading() throws {
         try scratch.makeFile("a", [1])
         #expect(try !LockedFile.isLocked("a", in: directory))
         #expect(try !LockedFile.isLocked("none", in: directory))

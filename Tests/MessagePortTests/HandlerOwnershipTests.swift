@@ -8,7 +8,7 @@ import Testing
 @Suite("HandlerOwnership") struct HandlerOwnershipTests {
     @Test("sources of one generation share the ownership")
     func shared() {
-        let ownership = Turns()
+        let ownership = Ownership()
         #expect(ownership.begins(0))
         #expect(ownership.begins(0))
         #expect(!ownership.isAwaitingOlderHandlers)
@@ -18,7 +18,7 @@ import Testing
 
     @Test("a newer source begins when the last handler of the older ones has returned")
     func given() {
-        let ownership = Turns()
+        let ownership = Ownership()
         #expect(ownership.begins(0))
         #expect(ownership.begins(0))
         let next = ownership.makeNumber()
@@ -34,7 +34,7 @@ import Testing
 
     @Test("of two sources that are given the ownership the newer has it, in whichever order", arguments: [false, true])
     func newest(isReversed: Bool) {
-        let ownership = Turns()
+        let ownership = Ownership()
         let numbers = [ownership.makeNumber(), ownership.makeNumber()]
         for number in isReversed ? numbers.reversed() : numbers { ownership.give(to: number) }
         #expect(!ownership.begins(numbers[0]))
@@ -43,7 +43,7 @@ import Testing
 
     @Test("handlers of several moves are all waited for")
     func severalMoves() {
-        let ownership = Turns()
+        let ownership = Ownership()
         #expect(ownership.begins(0))
         let first = ownership.makeNumber()
         ownership.give(to: first)
@@ -57,7 +57,7 @@ import Testing
 }
 
 /// An ownership in a box, so that expectations can change it.
-private final class Turns {
+private final class Ownership {
     private var state = HandlerOwnership()
 
     var isAwaitingOlderHandlers: Bool { state.isAwaitingOlderHandlers }

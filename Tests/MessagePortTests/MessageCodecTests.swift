@@ -148,8 +148,8 @@ import Testing
         let decoded = try #require(encoded.decodedToNowhere())
         guard case .bytes(let received)? = decoded.components.last else { throw NoBytes() }
         let bodies = [body, try OutgoingMessage(message).tail, received]
-        let places = bodies.map { bytes in bytes.withUnsafeBufferPointer { $0.baseAddress } }
-        #expect(Set(places).count == 1)
+        let bases = bodies.map { bytes in bytes.withUnsafeBufferPointer { $0.baseAddress } }
+        #expect(Set(bases).count == 1)
     }
 
     private struct NoBytes: Error {}
@@ -162,8 +162,8 @@ import Testing
         #expect(alone.lead == (1 | 3 << 32 as UInt64).littleEndian)
         let behind = try OutgoingMessage(MachMessage(components: [.bytes([4, 5]), .bytes(body)]))
         #expect(behind.records == [4, 5, 1, 0, 0, 0, 3, 0, 0, 0])
-        let places = [body, alone.tail, behind.tail].map { bytes in bytes.withUnsafeBufferPointer { $0.baseAddress } }
-        #expect(Set(places).count == 1)
+        let bases = [body, alone.tail, behind.tail].map { bytes in bytes.withUnsafeBufferPointer { $0.baseAddress } }
+        #expect(Set(bases).count == 1)
     }
 
     @Test("a message is the same bytes in whatever pieces it is sent, and a large tail has packets of its own", .seeded)

@@ -56,7 +56,7 @@ import Testing
             let envelope = MessageEnvelope(ofBatch: 3, from: .current, PeerCharge(ledger, owner, cost))
             for id in 0..<Int32(3) { messages.append(MachMessage(ofBatch: envelope, id: id, bytes: [])) }
         }
-        var kept: [MachMessage] = []
+        var retained: [MachMessage] = []
         for (index, isTaken) in areTaken.enumerated() {
             #expect(ledger.withLock { !$0.isEmpty })
             guard var message = messages[index].take(), isTaken else { continue }
@@ -67,7 +67,7 @@ import Testing
             copy.noteDequeued()
             copy.replyPort = nil
             #expect(copy.remoteSender == .current)
-            if areTaken.allSatisfy(\.self) { kept.append(message) }
+            if areTaken.allSatisfy(\.self) { retained.append(message) }
         }
         #expect(ledger.withLock { $0.isEmpty })
     }

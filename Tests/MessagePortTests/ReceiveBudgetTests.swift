@@ -9,7 +9,7 @@ import Testing
     func shares() {
         var budget = ReceiveBudget.standard
         let owners = (1...3).map { PeerID.process(Int32($0)) }
-        for turn in 0..<96 { budget.spend(budget.grant(to: owners[turn % 3]), by: owners[turn % 3]) }
+        for index in 0..<96 { budget.spend(budget.grant(to: owners[index % 3]), by: owners[index % 3]) }
         #expect(budget.isSpent)
         var unequal = ReceiveBudget.standard
         for _ in 0..<32 {

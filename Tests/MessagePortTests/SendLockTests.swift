@@ -152,13 +152,13 @@ import Testing
         let inside = Inside()
         try onThreads(4) { thread in
             for round in 0..<1000 {
-                let hasTurn =
+                let isOwner =
                     switch (round + thread) % 3 {
                     case 0: lock.tryLock()
                     case 1: lock.lockUnlessHolderBlocks()
                     default: lock.lock(until: .after(.microseconds(round % 3 * 20)))
                     }
-                if !hasTurn { continue }
+                if !isOwner { continue }
                 #expect(inside.count.add(1, ordering: .sequentiallyConsistent).newValue == 1)
                 if round % 5 == 0 {
                     lock.holderWillBlock()

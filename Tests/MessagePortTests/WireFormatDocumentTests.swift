@@ -68,14 +68,14 @@ struct WireFormatDocumentTests {
         sent["ring-answer"] = PacketHeader(kind: .ringAnswer, descriptorCount: 2).encoded
         sent["path-change"] = PacketHeader(kind: .pathChange).encoded
         sent["wake-up"] = PacketHeader(kind: .wakeUp).encoded
-        sent.merge(try looks()) { $1 }
+        sent.merge(try queries()) { $1 }
         let examples = try Self.examples()
         for (name, bytes) in sent { #expect(examples[name] == bytes, "\(name)") }
         #expect(Set(examples.keys) == Set(sent.keys))
     }
 
     /// What is sent by and to a peer that queries or watches a port.
-    private func looks() throws -> [String: [UInt8]] {
+    private func queries() throws -> [String: [UInt8]] {
         var sent: [String: [UInt8]] = [:]
         sent["statistics-question"] = PacketHeader(kind: .statistics, asks: 1).encoded
         let port = MachPort()

@@ -146,9 +146,9 @@ struct ActivationTests {
     func declaredLater(isDirectoryThere: Bool) async throws {
         try await withPlace(leaving: .anything) { place in
             if isDirectoryThere { _ = try place.declared("name") }
-            let hasLooked = Gate("the second look")
+            let hasPolled = Gate("the second look")
             let waiter = runOnThread {
-                try SystemCallFaults.with([.init(.poll, .precede { hasLooked.open() }, skipping: 1)]) {
+                try SystemCallFaults.with([.init(.poll, .precede { hasPolled.open() }, skipping: 1)]) {
                     try place.names.waitFor("name", within: patience)
                 }.result
             }
@@ -157,7 +157,7 @@ struct ActivationTests {
             // It has its path before it listens.
             let socket = SharedDescriptor(try sysPacketSocket())
             try sysBind(socket.rawValue, path: place.declared("name"))
-            hasLooked.wait()
+            hasPolled.wait()
             #expect(!waiter.hasEnded)
             try sysListen(socket.rawValue, backlog: 128)
             let right = try waiter.join()

@@ -89,26 +89,26 @@ import Testing
     }
 
     @Test("A28: the peer's end invalidates the object and notifies once, on the given loop", arguments: Way.allCases)
-    func told(way: Way) async throws {
+    func invalidations(way: Way) async throws {
         try await withPlace { place in
             let local = try place.local()
             let remote = try place.remote(over: way)
-            let told = Recorder<Bool>("the end")
+            let invalidations = Recorder<Bool>("the end")
             try withLoopThread { loop in
-                try remote.setInvalidationHandler { told.append(false) }  // replaced: never called
-                try remote.setInvalidationHandler(on: loop, in: .default) { told.append(loop.isCurrent) }
+                try remote.setInvalidationHandler { invalidations.append(false) }  // replaced: never called
+                try remote.setInvalidationHandler(on: loop, in: .default) { invalidations.append(loop.isCurrent) }
                 #expect(remote.hasInvalidationHandler)
                 local.invalidate()
-                #expect(told.waitUntilCount(1) == [true])
+                #expect(invalidations.waitUntilCount(1) == [true])
                 remote.invalidate()
                 ThreadRunLoop.current.run(for: .zero)
-                #expect(told.elements == [true])
+                #expect(invalidations.elements == [true])
                 #expect(!remote.hasInvalidationHandler)
                 // On an invalid object: at once on this thread, soon on another.
-                try remote.setInvalidationHandler { told.append(true) }
-                #expect(told.count == 2)
-                try remote.setInvalidationHandler(on: loop) { told.append(loop.isCurrent) }
-                #expect(told.waitUntilCount(3) == [true, true, true])
+                try remote.setInvalidationHandler { invalidations.append(true) }
+                #expect(invalidations.count == 2)
+                try remote.setInvalidationHandler(on: loop) { invalidations.append(loop.isCurrent) }
+                #expect(invalidations.waitUntilCount(3) == [true, true, true])
             }
         }
     }
@@ -119,15 +119,15 @@ import Testing
             try withServer(at: place, endsAs: .signalled(9)) { server in
                 let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
                 let loop = ThreadRunLoop.current
-                let told = Counter("the end")
+                let invalidations = Counter("the end")
                 try remote.setInvalidationHandler {
-                    told.increment()
+                    invalidations.increment()
                     loop.stop()
                 }
                 loop.add(RunLoopSource {})
                 server.kill()
                 #expect(loop.run(for: patience) == .stopped)
-                #expect(told.value == 1)
+                #expect(invalidations.value == 1)
                 #expect(!remote.isValid)
             }
         }
@@ -137,20 +137,20 @@ import Testing
     func ownEnd(way: Way) async throws {
         try await withPlace { place in
             let local = try place.local()
-            let told = Recorder<Bool>("ends")
+            let invalidations = Recorder<Bool>("ends")
             try withLoopThread { loop in
                 let remote = try place.remote(over: way)
-                try remote.setInvalidationHandler(on: loop) { told.append(loop.isCurrent) }
+                try remote.setInvalidationHandler(on: loop) { invalidations.append(loop.isCurrent) }
                 remote.invalidate()
-                #expect(told.waitUntilCount(1) == [true])
+                #expect(invalidations.waitUntilCount(1) == [true])
                 let silent = try place.remote(over: way)
-                try silent.setInvalidationHandler { told.append(false) }
+                try silent.setInvalidationHandler { invalidations.append(false) }
                 try silent.setInvalidationHandler(nil)
                 silent.invalidate()
             }
             local.invalidate()
             ThreadRunLoop.current.run(for: .zero)
-            #expect(told.count == 1)
+            #expect(invalidations.count == 1)
         }
     }
 
@@ -173,21 +173,21 @@ import Testing
     @Test("A local port's end notifies once: at once, or on the loop asked for; at once when it has ended already")
     func localEnd() async throws {
         try await withPlace { place in
-            let told = Recorder<String>("ends")
+            let invalidations = Recorder<String>("ends")
             let first = try place.local()
-            first.setInvalidationHandler { told.append("never: it is replaced") }
-            first.setInvalidationHandler { told.append("at once") }
+            first.setInvalidationHandler { invalidations.append("never: it is replaced") }
+            first.setInvalidationHandler { invalidations.append("at once") }
             #expect(first.hasInvalidationHandler)
             first.invalidate()
             first.invalidate()
-            #expect(told.takeAll() == ["at once"])
-            first.setInvalidationHandler { told.append("too late") }
-            #expect(told.takeAll() == ["too late"])
+            #expect(invalidations.takeAll() == ["at once"])
+            first.setInvalidationHandler { invalidations.append("too late") }
+            #expect(invalidations.takeAll() == ["too late"])
             try withLoopThread { loop in
                 let second = try place.local()
-                second.setInvalidationHandler(on: loop) { told.append("on its loop: \(loop.isCurrent)") }
+                second.setInvalidationHandler(on: loop) { invalidations.append("on its loop: \(loop.isCurrent)") }
                 second.invalidate()
-                #expect(told.waitUntilCount(3) == ["on its loop: true"])
+                #expect(invalidations.waitUntilCount(3) == ["on its loop: true"])
             }
         }
     }
@@ -256,7 +256,7 @@ import Testing
     }
 
     @Test("A17: a loop retains a port without another reference, and its handler gets it; invalidated, it goes")
-    func keptByLoop() async throws {
+    func retainedByLoop() async throws {
         try await withPlace { place in
             let released = Counter("releases")
             try port(place, released) { port, message in

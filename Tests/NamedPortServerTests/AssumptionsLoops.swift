@@ -43,8 +43,8 @@ import Testing
             local = nil
             #expect(source?.isValid == false)
             let loop = ThreadRunLoop.current
-            let kept = try place.local().runLoopSource()
-            #expect(!kept.isValid)
+            let retained = try place.local().runLoopSource()
+            #expect(!retained.isValid)
             let other = try place.local()
             loop.add(try other.runLoopSource())
             other.unschedule()

@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test("A19: an unserved port keeps its requests until a source is added", arguments: Way.allCases)
-    func kept(way: Way) async throws {
+    func retained(way: Way) async throws {
         try await withPlace { place in
             let local = try place.local()
             let source = try local.runLoopSource()

@@ -201,7 +201,7 @@ import Testing
                 let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
                 let error = failure { _ = try remote.request(MachMessage(id: Act.keep), replyLimit: .milliseconds(10)) }
                 #expect(error?.cfStatus == -2)
-                try server.expect("kept")
+                try server.expect("retained")
                 #expect(try remote.ask(Act.answer) == "1")
                 try server.expect("error deadName")
                 #expect(try remote.ask(Act.reverse, "own") == "nwo")

@@ -68,10 +68,10 @@ import Testing
                 #expect(first.isThere)
                 #expect(total(first.calls) == 12, "\(first.calls)")
                 expectNoNewDescriptors { for _ in 0..<20 { #expect(probe().isThere) } }
-                let kept = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                let retained = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
                 let again = probe()
                 #expect(total(again.calls) == 9, "\(again.calls)")
-                #expect(kept.isValid)
+                #expect(retained.isValid)
                 // A stopped server still exists.
                 server.pause()
                 #expect(probe().isThere)

@@ -80,12 +80,12 @@ struct DyingProcessesTests {
     @Test("a client killed in mid-request costs the server nothing")
     func clientDies() async throws {
         try await withPlace(leaving: .anything) { place in
-            let kept = Recorder<MachMessage>("the request")
+            let retained = Recorder<MachMessage>("the request")
             let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
                 if message.id == Act.reverse { return message.bytes.reversed() }
                 var copy = MachMessage(id: message.id)
                 if let right = message.takeReplyRight() { copy.setReplyRight(right) }
-                kept.append(copy)
+                retained.append(copy)
                 return nil
             }
             try withLoopThread { loop in
@@ -95,10 +95,10 @@ struct DyingProcessesTests {
                 expectConnections(0, of: local.port)
                 try withPeer(["ask", place.directory, "name", "8", ""], at: place, endsAs: .signalled(SIGKILL)) {
                     client in
-                    kept.waitUntilCount(1)
+                    retained.waitUntilCount(1)
                     try client.killAndReap()
                 }
-                let request = try #require(kept.takeAll().first)
+                let request = try #require(retained.takeAll().first)
                 #expect(failure { try request.reply(MachMessage(id: 1)) }?.code == .deadName)
                 expectConnections(0, of: local.port)
                 try withPeer(["ask", place.directory, "name", "1", "ab"], at: place) { try $0.expect("reply ba") }
@@ -134,25 +134,25 @@ struct DyingProcessesTests {
     func invalidationHandler(kills: Bool) async throws {
         try await withPlace(leaving: .anything) { place in
             try withLoopThread { loop in
-                let told = Recorder<Bool>("the server's end")
+                let invalidated = Recorder<Bool>("the server's end")
                 let end = kills ? ProcessEnd.signalled(SIGKILL) : .exited(0)
                 let port = try withServer("name", at: place, endsAs: end) { server in
                     let port = try RemoteMessagePort(name: "name", nameServer: place.names)
-                    try port.setInvalidationHandler(on: loop, in: .default) { told.append(loop.isCurrent) }
+                    try port.setInvalidationHandler(on: loop, in: .default) { invalidated.append(loop.isCurrent) }
                     #expect(try port.ask(Act.reverse, "on") == "no")
                     #expect(port.isValid)
-                    #expect(told.count == 0)
+                    #expect(invalidated.count == 0)
                     if kills { server.kill() }
                     return port
                 }
-                #expect(told.waitUntilCount(1) == [true])
+                #expect(invalidated.waitUntilCount(1) == [true])
                 #expect(!port.isValid)
                 port.invalidate()
                 // All other reports of the loop have come when it reaches this block.
                 let done = Gate("the loop's next block")
                 loop.perform { done.open() }
                 done.wait()
-                #expect(told.count == 1)
+                #expect(invalidated.count == 1)
             }
         }
     }

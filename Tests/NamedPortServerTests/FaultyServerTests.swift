@@ -22,14 +22,14 @@ struct FaultyServerTests {
             try place.names.register(port, name: "name")
             try withPeer(["pace", place.directory, "name"], at: place, rings: rings) { client in
                 try client.expect("ready")
-                let desk = FaultyDesk(port: port, client: client)
-                try desk.serve("before", [])
-                let calls = try desk.serve("count", []).calls
+                let faulty = FaultyDesk(port: port, client: client)
+                try faulty.serve("before", [])
+                let calls = try faulty.serve("count", []).calls
                 let plans = FaultPlan.all(calls, atLeast: 100)
                 expectNoConnections(to: port, "before")
                 let descriptors = openDescriptors()
                 for (round, plan) in plans.enumerated() {
-                    let result = try desk.serve("\(round)", plan.rules)
+                    let result = try faulty.serve("\(round)", plan.rules)
                     if case .fail(EINTR) = plan.fault { #expect(result.answer == "reply \(round)", "\(plan)") }
                     expectNoConnections(to: port, "\(plan)")
                     ReservedDescriptor.shared.reserve()

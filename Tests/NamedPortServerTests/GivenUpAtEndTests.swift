@@ -13,11 +13,11 @@ import Testing
             try withLoopThread { loop in
                 for round in 0..<200 {
                     let (begun, go) = (Gate("the handler"), Gate("the go"))
-                    let heard = Recorder<Bool>("the handler's end")
+                    let cancelled = Recorder<Bool>("the handler's end")
                     let local = try place.local { _, message in
                         begun.open()
                         go.wait()
-                        heard.append(Self.becomesCancelled(message))
+                        cancelled.append(Self.becomesCancelled(message))
                         return nil
                     }
                     try local.schedule(on: loop)
@@ -30,7 +30,7 @@ import Testing
                     #expect(error?.code == .replyTimedOut)
                     go.open()
                     local.invalidate()
-                    #expect(heard.waitUntilCount(1) == [true], "round \(round)")
+                    #expect(cancelled.waitUntilCount(1) == [true], "round \(round)")
                 }
             }
         }
@@ -41,13 +41,13 @@ import Testing
         try await withPlace { place in
             let ended = Gate("the port's end")
             let gone = Gate("the client's end")
-            let heard = Recorder<Bool>("the handler's end")
+            let cancelled = Recorder<Bool>("the handler's end")
             try withLoopThread { loop in
                 let local = try place.local { port, message in
                     port.invalidate()
                     ended.open()
                     gone.wait()
-                    heard.append(Self.becomesCancelled(message))
+                    cancelled.append(Self.becomesCancelled(message))
                     return nil
                 }
                 try local.schedule(on: loop)
@@ -58,7 +58,7 @@ import Testing
                     ended.wait()
                 }.join()
                 gone.open()
-                #expect(heard.waitUntilCount(1) == [true])
+                #expect(cancelled.waitUntilCount(1) == [true])
             }
         }
     }
@@ -67,11 +67,11 @@ import Testing
     func tasks() async throws {
         try await withScratchDirectory(leaving: .anything) { scratch in
             let place = try Place(scratch)
-            let heard = Recorder<Bool>("the handler's end")
+            let cancelled = Recorder<Bool>("the handler's end")
             let begun = Counter("handlers")
             let local = try place.local { _, message in
                 begun.increment()
-                heard.append(Self.becomesCancelled(message))
+                cancelled.append(Self.becomesCancelled(message))
                 return nil
             }
             try local.setDispatcher { $0() }
@@ -84,9 +84,9 @@ import Testing
                     client.cancel()
                 }
                 _ = await client.result
-                await heard.waitUntilCount(round + 1)
+                await cancelled.waitUntilCount(round + 1)
             }
-            #expect(heard.elements.filter { $0 }.count == 300)
+            #expect(cancelled.elements.filter { $0 }.count == 300)
             local.invalidate()
         }
     }

@@ -294,8 +294,8 @@ struct HostileDirectoryTests {
             #expect(calls[.unlink, default: 0] <= 10_000)
             fill(place.directory + "/names", with: count) { "n\($0)" }
             let directory = try PortDirectory.open(path: place.directory)
-            let looks = SystemCallFaults.counting { #expect(directory.sweepNames() == 0) }.calls
-            #expect(looks[.open, default: 0] <= 10_001)
+            let sweepCalls = SystemCallFaults.counting { #expect(directory.sweepNames() == 0) }.calls
+            #expect(sweepCalls[.open, default: 0] <= 10_001)
             withExtendedLifetime(endpoints) {}
         }
     }

@@ -9,8 +9,8 @@ import TestSupport
 import Testing
 
 /// The requests to a server that never replies, and the clients that have given up.
-private struct Desk: Sendable {
-    let kept = Recorder<MachMessage>("kept requests")
+private struct RequestLog: Sendable {
+    let requests = Recorder<MachMessage>("requests")
     let givenUp = Counter("requests that were given up")
 
     /// Stores the reply right.
@@ -19,7 +19,7 @@ private struct Desk: Sendable {
         var copy = MachMessage(id: message.id)
         copy.setReplyRight(right)
         copy.setCancellationHandler(on: .current) { [givenUp] in givenUp.increment() }
-        kept.append(copy)
+        requests.append(copy)
         return nil
     }
 }
@@ -27,25 +27,25 @@ private struct Desk: Sendable {
 @Suite("Remote ports that are invalidated while requests wait on them", .shared)
 struct InvalidatedRequestTests {
     /// Calls `body` with a client of a port that stores all requests.
-    private func withDesk(over way: Way, _ body: @escaping @Sendable (RemoteMessagePort, Desk) throws -> Void)
+    private func withLog(over way: Way, _ body: @escaping @Sendable (RemoteMessagePort, RequestLog) throws -> Void)
         async throws
     {
         try await withPlace { place in
-            let desk = Desk()
+            let log = RequestLog()
             try place.serving(over: way) { _, message in
-                desk.keep(message)
+                log.keep(message)
             } _: { remote, _, _ in
-                try body(remote, desk)
-                _ = desk.kept.takeAll()
+                try body(remote, log)
+                _ = log.requests.takeAll()
             }
         }
     }
 
     @Test("by the waiting loop's timer: -5, the receiver is notified, nothing can be sent", arguments: Way.allCases)
     func ownTimer(way: Way) async throws {
-        try await withDesk(over: way) { remote, desk in
+        try await withLog(over: way) { remote, log in
             let timer = RunLoopTimer(after: .zero) { _ in
-                desk.kept.waitUntilCount(1)
+                log.requests.waitUntilCount(1)
                 remote.invalidate()
             }
             ThreadRunLoop.current.add(timer)
@@ -53,30 +53,30 @@ struct InvalidatedRequestTests {
             #expect(error?.code == .peerDied)
             #expect(error?.cfStatus == -5)
             #expect(error?.delivery == (way == .memory ? .read : .unknown))
-            desk.givenUp.waitUntilCount(1)
-            #expect(desk.kept.elements.map(\.isCancelled) == [true])
+            log.givenUp.waitUntilCount(1)
+            #expect(log.requests.elements.map(\.isCancelled) == [true])
             #expect(failure { _ = try remote.ask(1) }?.code == .invalidPort)
         }
     }
 
     @Test("by another thread, which ends the requests of all threads that share the object", arguments: Way.allCases)
     func otherThread(way: Way) async throws {
-        try await withDesk(over: way) { remote, desk in
+        try await withLog(over: way) { remote, log in
             let modes = [RunLoopMode.portReply, .default, .portReply]
             let asking = modes.map { mode in
                 runOnThread { failure { _ = try remote.ask(1, mode: mode) } }
             }
-            desk.kept.waitUntilCount(modes.count)
+            log.requests.waitUntilCount(modes.count)
             remote.invalidate()
             let codes = try asking.map { try $0.join()?.code }
             #expect(codes == [.peerDied, .peerDied, .peerDied])
-            desk.givenUp.waitUntilCount(modes.count)
+            log.givenUp.waitUntilCount(modes.count)
         }
     }
 
     @Test("a task's", arguments: Way.allCases)
     func task(way: Way) async throws {
-        try await withDesk(over: way) { remote, desk in
+        try await withLog(over: way) { remote, log in
             let codes = Recorder<PortError.Code>("errors")
             Task {
                 do throws(PortError) {
@@ -85,10 +85,10 @@ struct InvalidatedRequestTests {
                     codes.append(error.code)
                 }
             }
-            desk.kept.waitUntilCount(1)
+            log.requests.waitUntilCount(1)
             remote.invalidate()
             #expect(codes.waitUntilCount(1) == [.peerDied])
-            desk.givenUp.waitUntilCount(1)
+            log.givenUp.waitUntilCount(1)
         }
     }
 
@@ -112,7 +112,7 @@ struct InvalidatedRequestTests {
             try withServer(at: place) { server in
                 let remote = try RemoteMessagePort(name: "server", nameServer: place.names)
                 let asking = runOnThread { failure { _ = try remote.ask(Act.keep) } }
-                try server.expect("kept")
+                try server.expect("retained")
                 remote.invalidate()
                 #expect(try asking.join()?.cfStatus == -5)
                 let other = try RemoteMessagePort(name: "server", nameServer: place.names)

@@ -15,20 +15,20 @@ struct KilledClientTests {
         .seeded, arguments: ["never", "always"])
     func killedAnywhere(rings: String) async throws {
         try await withPlace(leaving: .anything) { place in
-            let desk = Desk()
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { desk.handle($0.port, $1) }
+            let handler = Handler()
+            let local = try LocalMessagePort(name: "name", nameServer: place.names) { handler.handle($0.port, $1) }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
                 try withPeer(["pace", place.directory, "name"], at: place, rings: rings) { other in
                     try other.expect("ready")
-                    desk.ignore(other.processID)
+                    handler.ignore(other.processID)
                     var generator = Seed.generator()
                     var before: Set<String>?
                     for round in 0..<100 {
                         let plan = Plan(rings, &generator)
-                        try Self.kill(by: plan, desk, at: place, beside: other, "round \(round), \(plan)")
+                        try Self.kill(by: plan, handler, at: place, beside: other, "round \(round), \(plan)")
                         expectSoon("round \(round): connections") { local.port.localPort.connectionCount == 0 }
-                        #expect(desk.faults == [], "round \(round), \(plan)")
+                        #expect(handler.faults == [], "round \(round), \(plan)")
                         // The first round makes the pools of the loop's thread.
                         guard let before else {
                             // The loop has closed all that it had to close when it reaches this block.
@@ -50,7 +50,7 @@ struct KilledClientTests {
         /// When the client uses rings.
         let rings: String
         let messages: Int
-        let turns: Int
+        let iterations: Int
         let keepsReply: Bool
 
         init(_ rings: String, _ generator: inout SplitMix64) {
@@ -58,43 +58,43 @@ struct KilledClientTests {
             keepsReply = Bool.random(using: &generator)
             // Every second message is a request, and the first is one.
             messages = Int.random(in: 1...40, using: &generator) | (keepsReply ? 1 : 0)
-            turns = Int.random(in: 0...2000, using: &generator)
+            iterations = Int.random(in: 0...2000, using: &generator)
         }
     }
 
     private static func kill(
-        by plan: Plan, _ desk: Desk, at place: Place, beside other: ChildProcess, _ comment: Comment
+        by plan: Plan, _ handler: Handler, at place: Place, beside other: ChildProcess, _ comment: Comment
     ) throws {
-        desk.open(keepingReplyFrom: plan.keepsReply ? plan.messages : .max)
+        handler.open(keepingReplyFrom: plan.keepsReply ? plan.messages : .max)
         let client = try ChildProcess(
             builtProduct("port-test-peer"), ["stream", place.directory, "name", "1000000"],
             environment: ["PORT_RING": plan.rings])
-        desk.seen(from: client.processID).waitUntilCount(plan.messages)
+        handler.seen(from: client.processID).waitUntilCount(plan.messages)
         // The other client's request is under way while this one dies.
-        try other.write("\(plan.turns)\n")
-        spin(plan.turns)
+        try other.write("\(plan.iterations)\n")
+        spin(plan.iterations)
         client.kill()
-        try other.expect("reply \(plan.turns)")
+        try other.expect("reply \(plan.iterations)")
         #expect(try client.waitForExit().end == .signalled(SIGKILL), comment)
-        let kept = desk.takeKept()
+        let retained = handler.takeRetained()
         if plan.keepsReply {
-            let request = try #require(kept.first, comment)
+            let request = try #require(retained.first, comment)
             expectSoon(comment) { request.isCancelled }
             #expect(failure { try request.reply(MachMessage(id: 1)) }?.code == .deadName, comment)
         }
-        #expect(kept.count == (plan.keepsReply ? 1 : 0), comment)
+        #expect(retained.count == (plan.keepsReply ? 1 : 0), comment)
     }
 }
 
 /// A server's handler that checks each sender's numbers and may store a reply right.
-private final class Desk: Sendable {
+private final class Handler: Sendable {
     fileprivate struct State {
         var next: [Int32: Int] = [:]
         var counters: [Int32: Counter] = [:]
         var ignored: Int32 = 0
         var faults: [String] = []
         var keepsFrom = Int.max
-        var kept: [MachMessage] = []
+        var retained: [MachMessage] = []
     }
 
     private let state = Mutex(State())
@@ -117,10 +117,10 @@ private final class Desk: Sendable {
     /// The messages that came out of order, twice, or never.
     var faults: [String] { state.withLock { $0.faults } }
 
-    func takeKept() -> [MachMessage] {
+    func takeRetained() -> [MachMessage] {
         state.withLock { state in
-            defer { state.kept = [] }
-            return state.kept
+            defer { state.retained = [] }
+            return state.retained
         }
     }
 
@@ -129,14 +129,14 @@ private final class Desk: Sendable {
         if keeps, let right = message.takeReplyRight() {
             var copy = MachMessage(id: message.id)
             copy.setReplyRight(right)
-            state.withLock { $0.kept.append(copy) }
+            state.withLock { $0.retained.append(copy) }
         }
         counter.increment()
         return message.bytes
     }
 }
 
-extension Desk.State {
+extension Handler.State {
     fileprivate mutating func seen(_ sender: Int32) -> Counter {
         if let counter = counters[sender] { return counter }
         let counter = Counter("the messages of \(sender)")

@@ -21,12 +21,12 @@ struct KilledServerTests {
             for round in 0..<100 {
                 // The first few are sent before the rings exist.
                 let replies = Int.random(in: 0...(use == .always ? 60 : 12), using: &generator)
-                let turns = Int.random(in: 0...2000, using: &generator)
+                let iterations = Int.random(in: 0...2000, using: &generator)
                 let before = openDescriptors()
                 let ledger = Ledger("ledger.\(round)", at: place)
-                let attempts = try Self.attempts(killing: ledger, at: place, after: replies, turns, use)
+                let attempts = try Self.attempts(killing: ledger, at: place, after: replies, iterations, use)
                 #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
-                try Self.compare(attempts, ledger, "round \(round), \(replies) replies and \(turns) turns")
+                try Self.compare(attempts, ledger, "round \(round), \(replies) replies and \(iterations) turns")
                 #expect(openDescriptors() == before, "round \(round)")
             }
             // The last server's name file is replaced, and no other is added.
@@ -42,7 +42,7 @@ struct KilledServerTests {
 
     /// Two threads send requests until the server is killed.
     private static func attempts(
-        killing ledger: Ledger, at place: Place, after replies: Int, _ turns: Int, _ use: RingPolicy
+        killing ledger: Ledger, at place: Place, after replies: Int, _ iterations: Int, _ use: RingPolicy
     ) throws -> [Attempt] {
         try withLedgerServer(ledger, at: place, endsAs: .signalled(SIGKILL)) { server in
             let port = try RemoteMessagePort(name: "name", nameServer: place.names)
@@ -52,7 +52,7 @@ struct KilledServerTests {
                 runOnThread { Self.requests(of: client, to: port, counting: answered) }
             }
             answered.waitUntilCount(replies)
-            spin(turns)
+            spin(iterations)
             server.kill()
             return try clients.flatMap { try $0.join() }
         }

@@ -58,8 +58,8 @@ struct Attempt: Sendable {
 }
 
 /// Lets some time pass that no clock measures, so that the next step meets another thread or process at a random point.
-func spin(_ turns: Int) {
-    for _ in 0..<turns { _ = getppid() }
+func spin(_ iterations: Int) {
+    for _ in 0..<iterations { _ = getppid() }
 }
 
 /// Waits for a condition that another thread or process makes true at some point.

@@ -48,7 +48,7 @@ struct ManyClientsTests {
 
     /// Starts the clients and waits until each of their requests was answered; their connections stay.
     private static func connect(_ clients: inout [ChildProcess], at place: Place) throws {
-        let arguments = ["unlimited", "crowd-that-stays", place.directory, "name", "\(connectionsPerProcess)"]
+        let arguments = ["unlimited", "connect-and-stay", place.directory, "name", "\(connectionsPerProcess)"]
         for _ in 0..<processes {
             clients.append(try ChildProcess(builtProduct("port-test-peer"), arguments))
         }

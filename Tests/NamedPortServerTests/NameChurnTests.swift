@@ -17,7 +17,7 @@ struct NameChurnTests {
     @Test("a watch, a wait, lists and registrations beside a thread that removes and remakes it, 100 times")
     func churn() async throws {
         try await withPlace(leaving: .anything) { place in
-            try withWatch(place) { told, _, watch in
+            try withWatch(place) { events, _, watch in
                 let done = Gate("the last time")
                 let waiting = runOnThread { try place.names.waitFor("last", within: patience) }
                 let listing = runOnThread { Self.errors(until: done) { _ = try place.names.list() } }
@@ -45,7 +45,7 @@ struct NameChurnTests {
                 let port = MachPort()
                 try place.names.register(port, name: "last")
                 #expect(try waiting.join() == port.makeSendRight())
-                expectSoon("the watch reports the name") { told.elements.contains("+last \(sysProcessID())") }
+                expectSoon("the watch reports the name") { events.elements.contains("+last \(sysProcessID())") }
                 #expect(watch.isValid)
                 #expect(try place.names.list().map(\.name) == ["last"])
                 port.invalidate()

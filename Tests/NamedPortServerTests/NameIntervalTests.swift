@@ -103,18 +103,18 @@ struct NameIntervalTests {
             try place.names.register(port, name: "a")
             // The rule is over when the watch has begun.
             _ = try SystemCallFaults.with([rule]) {
-                try withWatch(place) { told, _, _ in
-                    #expect(told.waitUntilCount(1) == ["+a \(own)"])
+                try withWatch(place) { events, _, _ in
+                    #expect(events.waitUntilCount(1) == ["+a \(own)"])
                     try place.names.register(port, name: "b")
-                    #expect(told.waitUntilCount(2).last == "+b \(own)")
+                    #expect(events.waitUntilCount(2).last == "+b \(own)")
                     place.names.unregister("a")
-                    #expect(told.waitUntilCount(3).last == "-a \(own)")
+                    #expect(events.waitUntilCount(3).last == "-a \(own)")
                     try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
                         try holder.expect("ready")
                         try holder.write("take c\n")
-                        #expect(told.waitUntilCount(4).last == "+c \(holder.processID)")
+                        #expect(events.waitUntilCount(4).last == "+c \(holder.processID)")
                         holder.kill()
-                        #expect(told.waitUntilCount(5).last == "-c \(holder.processID)")
+                        #expect(events.waitUntilCount(5).last == "-c \(holder.processID)")
                     }
                 }
             }

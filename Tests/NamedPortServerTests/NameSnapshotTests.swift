@@ -58,7 +58,7 @@ import Testing
     func random() {
         var generator = Seed.generator()
         for _ in 0..<200 {
-            var (table, told) = (NameSnapshot(), [String: NameEvent]())
+            var (table, reported) = (NameSnapshot(), [String: NameEvent]())
             for _ in 0..<40 {
                 let files = ["a", "b", "c", "d"].filter { _ in Bool.random(using: &generator) }
                 let now = Dictionary(
@@ -66,14 +66,14 @@ import Testing
                 let file = ["a", "b", "c", "d"][Int.random(in: 0..<4, using: &generator)]
                 let isAll = Bool.random(using: &generator)
                 for event in isAll ? table.noteAll(now) : table.note(file, now[file]) {
-                    switch (told[event.registration.name], event) {
+                    switch (reported[event.registration.name], event) {
                     case (nil, .appeared), (.went, .appeared): break
                     case (.appeared(let last), .went(let gone)): #expect(last == gone)
                     default: Issue.record("\(event) was reported twice")
                     }
-                    told[event.registration.name] = event
+                    reported[event.registration.name] = event
                 }
-                let present = told.values.compactMap { if case .appeared(let one) = $0 { one } else { nil } }
+                let present = reported.values.compactMap { if case .appeared(let one) = $0 { one } else { nil } }
                 #expect(Set(present) == Set(table.entries.values.map(\.registration)))
             }
         }

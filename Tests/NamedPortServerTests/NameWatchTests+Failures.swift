@@ -38,7 +38,7 @@ extension NameWatchTests {
 
     @Test(
         "a scan that fails loses nothing: the next one reports", arguments: [SystemCall.open, .read, .fstat])
-    func failedLook(call: SystemCall) async throws {
+    func failedPoll(call: SystemCall) async throws {
         try await withPlace { place in
             let follower = try NameMonitor(place.directory)
             #expect(try follower.nextText() == nil)
@@ -60,18 +60,18 @@ extension NameWatchTests {
         arguments: [(SystemCall.open, EMFILE), (.open, ENOMEM), (.read, ENFILE)])
     func shortageOnLoop(call: SystemCall, code: CInt) async throws {
         try await withPlace { place in
-            let told = Recorder<String>("an event")
+            let events = Recorder<String>("an event")
             let loop = ThreadRunLoop.current
             try withServer("name", at: place) { server in
                 let watch = try place.names.watch { result in
-                    told.append((try? result.get()).map(short) ?? "\(result)")
+                    events.append((try? result.get()).map(short) ?? "\(result)")
                     loop.stop()
                 }
                 let hits = SystemCallFaults.with([.init(call, .fail(code), times: 2)]) {
                     _ = loop.run(until: Watchdog.deadline)
                 }.hits
                 #expect(hits == 2)
-                #expect(told.elements == ["+name \(server.processID)"])
+                #expect(events.elements == ["+name \(server.processID)"])
                 #expect(watch.isValid)
                 watch.invalidate()
             }
@@ -94,12 +94,12 @@ extension NameWatchTests {
                 #expect(try follower.nextText() == nil)
                 try server.killAndReap()
                 follower.forgetDirectoryReports()
-                var told: String?
-                while told == nil {
+                var events: String?
+                while events == nil {
                     _ = try sysPoll(follower.raw, .readable, until: follower.nextCheck)
-                    told = try follower.nextText()
+                    events = try follower.nextText()
                 }
-                #expect(told == "-name \(server.processID)")
+                #expect(events == "-name \(server.processID)")
                 #expect(follower.nextCheck == .distantFuture)
             }
         }
@@ -109,18 +109,18 @@ extension NameWatchTests {
     func unwatchedOwnerOnLoop() async throws {
         try await withPlace(leaving: .anything) { place in
             let names = try TrustedDirectory.open(path: place.directory + "/names")
-            try withWatch(place) { told, _, _ in
+            try withWatch(place) { events, _, _ in
                 // No process has this number.
                 let held = try ClaimedName("name", owner: .max, in: names)
-                #expect(told.waitUntilCount(1) == ["+name \(Int32.max)"])
+                #expect(events.waitUntilCount(1) == ["+name \(Int32.max)"])
                 try held.unlock()
-                #expect(told.waitUntilCount(2).last == "-name \(Int32.max)")
+                #expect(events.waitUntilCount(2).last == "-name \(Int32.max)")
             }
         }
     }
 
     @Test("all names go with a directory that goes while it is read, and no watch ends")
-    func goesDuringLook() async throws {
+    func endsDuringListing() async throws {
         try await withPlace(leaving: .anything) { [own] place in
             let port = MachPort()
             try place.names.register(port, name: "name")
@@ -144,19 +144,19 @@ extension NameWatchTests {
     }
 
     @Test("a watch that ends while it scans reports nothing more, neither a name nor a failure")
-    func endsDuringLook() async throws {
+    func invalidatedDuringListing() async throws {
         try await withPlace { place in
             let port = MachPort()
             try place.names.register(port, name: "name")
-            let (loop, told) = (ThreadRunLoop.current, Counter())
+            let (loop, events) = (ThreadRunLoop.current, Counter())
             for fails in [false, true] {
-                let watch = try place.names.watch(on: loop) { _ in told.increment() }
+                let watch = try place.names.watch(on: loop) { _ in events.increment() }
                 var rules = [SystemCallFaults.Rule(.readdir, .precede { watch.invalidate() })]
                 if fails { rules.append(.init(.readdir, .fail(EIO))) }
                 let (result, hits) = SystemCallFaults.with(rules) { loop.run(for: patience) }
                 #expect(result == .finished)
                 #expect(hits == rules.count)
-                #expect(told.value == 0)
+                #expect(events.value == 0)
             }
             port.invalidate()
         }

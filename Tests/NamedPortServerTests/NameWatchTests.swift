@@ -28,14 +28,14 @@ func withWatch(
     _ body: (Recorder<String>, ThreadRunLoop, NameWatch) throws -> Void
 ) throws {
     try withLoopThread { loop in
-        let told = Recorder<String>("an event")
+        let events = Recorder<String>("an event")
         let watch = try place.names.watch(on: loop, in: mode) { result in
             switch result {
-            case .success(let event): told.append(short(event))
-            case .failure(let error): told.append("\(error.code)")
+            case .success(let event): events.append(short(event))
+            case .failure(let error): events.append("\(error.code)")
             }
         }
-        try body(told, loop, watch)
+        try body(events, loop, watch)
         watch.invalidate()
         // The loop releases the watch.
         let done = Gate("the loop's next block")
@@ -54,16 +54,16 @@ struct NameWatchTests {
             let ports = [MachPort(), MachPort(), MachPort()]
             try place.names.register(ports[0], name: "b")
             try place.names.register(ports[1], name: "a")
-            try withWatch(place) { told, _, _ in
-                told.waitUntilCount(2)
+            try withWatch(place) { events, _, _ in
+                events.waitUntilCount(2)
                 try place.names.register(ports[2], name: "d")
                 try place.names.register(ports[2], name: "c")
-                told.waitUntilCount(4)
+                events.waitUntilCount(4)
                 place.names.unregister("a")
                 ports[0].invalidate()
-                told.waitUntilCount(6)
+                events.waitUntilCount(6)
                 ports[2].invalidate()
-                let all = told.waitUntilCount(8)
+                let all = events.waitUntilCount(8)
                 #expect(
                     all.prefix(6) == ["+a \(own)", "+b \(own)", "+d \(own)", "+c \(own)", "-a \(own)", "-b \(own)"])
                 #expect(Set(all.suffix(2)) == ["-c \(own)", "-d \(own)"])
@@ -75,20 +75,20 @@ struct NameWatchTests {
     @Test("the names of a killed owner go with it, 100 times in a row")
     func killed() async throws {
         try await withPlace(leaving: .anything) { place in
-            try withWatch(place) { told, _, _ in
+            try withWatch(place) { events, _, _ in
                 for round in 0..<100 {
                     try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
                         try holder.expect("ready")
                         try holder.write("take name\n")
                         try holder.expect("taken")
-                        told.waitUntilCount(2 * round + 1)
+                        events.waitUntilCount(2 * round + 1)
                         holder.kill()
-                        let last = told.waitUntilCount(2 * round + 2).suffix(2)
+                        let last = events.waitUntilCount(2 * round + 2).suffix(2)
                         #expect(last == ["+name \(holder.processID)", "-name \(holder.processID)"])
                         #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
                     }
                 }
-                #expect(told.count == 200)
+                #expect(events.count == 200)
             }
         }
     }
@@ -100,19 +100,19 @@ struct NameWatchTests {
             try Refusals.forgetting {
                 let refusal = SystemCallFaults.Rule(.pidfd_open, .fail(ENOSYS))
                 #expect(SystemCallFaults.with([refusal]) { sysHasEnded(own) }.result == false)
-                try withWatch(place) { told, _, _ in
+                try withWatch(place) { events, _, _ in
                     for round in 0..<5 {
                         try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
                             try holder.expect("ready")
                             try holder.write("take name\n")
                             try holder.expect("taken")
-                            told.waitUntilCount(2 * round + 1)
+                            events.waitUntilCount(2 * round + 1)
                             holder.kill()
-                            let last = told.waitUntilCount(2 * round + 2).suffix(2)
+                            let last = events.waitUntilCount(2 * round + 2).suffix(2)
                             #expect(last == ["+name \(holder.processID)", "-name \(holder.processID)"])
                         }
                     }
-                    #expect(told.count == 10)
+                    #expect(events.count == 10)
                 }
                 #expect(Refusals.processDescriptor.error == SystemError(ENOSYS))
             }
@@ -123,21 +123,21 @@ struct NameWatchTests {
     @Test("an owner that is killed while others try to get its name goes once, 100 times in a row")
     func killedAmongOthers() async throws {
         try await withPlace(leaving: .anything) { place in
-            try withWatch(place) { told, _, _ in
+            try withWatch(place) { events, _, _ in
                 for round in 0..<100 {
                     try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
                         try holder.expect("ready")
                         try holder.write("take name\n")
                         try holder.expect("taken")
-                        told.waitUntilCount(2 * round + 1)
+                        events.waitUntilCount(2 * round + 1)
                         // Each attempt closes the file after having opened it for writing.
                         let error = failure { try place.names.register(MachPort(), name: "name") }
                         #expect(error?.code == .nameTaken)
                         holder.kill()
-                        told.waitUntilCount(2 * round + 2)
+                        events.waitUntilCount(2 * round + 2)
                     }
                 }
-                #expect(told.count == 200)
+                #expect(events.count == 200)
             }
         }
     }
@@ -161,17 +161,17 @@ struct NameWatchTests {
     @Test("a name that is taken over at once goes and comes")
     func handover() async throws {
         try await withPlace { [own] place in
-            try withWatch(place) { told, _, _ in
+            try withWatch(place) { events, _, _ in
                 var expected: [String] = []
                 for _ in 0..<20 {
                     let port = MachPort()
                     try place.names.register(port, name: "name")
                     expected += ["+name \(own)", "-name \(own)"]
-                    told.waitUntilCount(expected.count - 1)
+                    events.waitUntilCount(expected.count - 1)
                     port.invalidate()
-                    told.waitUntilCount(expected.count)
+                    events.waitUntilCount(expected.count)
                 }
-                #expect(told.elements == expected)
+                #expect(events.elements == expected)
             }
         }
     }
@@ -189,26 +189,26 @@ struct NameWatchTests {
             }
             let port = MachPort()
             try place.names.register(port, name: "name")
-            try withWatch(place) { told, _, _ in
-                told.waitUntilCount(1)
+            try withWatch(place) { events, _, _ in
+                events.waitUntilCount(1)
                 if isMoved {
                     try FileManager.default.moveItem(atPath: place.directory, toPath: place.scratch.path("away"))
                 } else {
                     try FileManager.default.removeItem(atPath: place.directory)
                 }
-                #expect(told.waitUntilCount(2) == ["+name \(own)", "-name \(own)"])
+                #expect(events.waitUntilCount(2) == ["+name \(own)", "-name \(own)"])
                 let other = MachPort()
                 try PortNameServer(directory: place.directory).register(other, name: "other")
-                #expect(told.waitUntilCount(3).last == "+other \(own)")
+                #expect(events.waitUntilCount(3).last == "+other \(own)")
                 // The server that was there before finds the new directory; a port with an address in the old one can
                 // have a name in it.
                 let right = try place.names.lookUp("other")
                 #expect(right == other.makeSendRight())
                 try place.names.register(port, name: "again")
-                #expect(told.waitUntilCount(4).last == "+again \(own)")
+                #expect(events.waitUntilCount(4).last == "+again \(own)")
                 #expect(try place.names.lookUp("again") == port.makeSendRight())
                 other.invalidate()
-                #expect(told.waitUntilCount(5).last == "-other \(own)")
+                #expect(events.waitUntilCount(5).last == "-other \(own)")
             }
             port.invalidate()
         }
@@ -217,9 +217,9 @@ struct NameWatchTests {
     @Test("a directory that is opened to others ends the watch with the reason, once")
     func untrusted() async throws {
         try await withPlace { place in
-            try withWatch(place) { told, _, watch in
+            try withWatch(place) { events, _, watch in
                 chmod(place.directory, 0o750)
-                #expect(told.waitUntilCount(1) == ["directoryUntrusted"])
+                #expect(events.waitUntilCount(1) == ["directoryUntrusted"])
                 #expect(!watch.isValid)
                 chmod(place.directory, 0o700)
             }
@@ -259,22 +259,22 @@ struct NameWatchTests {
     @Test("in a mode that does not run nothing is reported; later it is")
     func modes() async throws {
         try await withPlace { place in
-            let told = Counter()
+            let events = Counter()
             let mode = RunLoopMode(rawValue: "test.names")
             let watch = try place.names.watch(on: .current, in: mode) { _ in
-                told.increment()
+                events.increment()
                 ThreadRunLoop.current.stop()
             }
             let port = MachPort()
             try place.names.register(port, name: "name")
             ThreadRunLoop.current.run(mode: .default, for: .zero)
-            #expect(told.value == 0)
+            #expect(events.value == 0)
             #expect(ThreadRunLoop.current.run(mode: mode, for: patience) == .stopped)
-            #expect(told.value == 1)
+            #expect(events.value == 1)
             watch.invalidate()
             port.invalidate()
             #expect(ThreadRunLoop.current.run(mode: mode, for: patience) == .finished)
-            #expect(told.value == 1)
+            #expect(events.value == 1)
         }
     }
 
@@ -283,18 +283,18 @@ struct NameWatchTests {
         try await withPlace { place in
             let ports = (0..<3).map { _ in MachPort() }
             for (number, port) in ports.enumerated() { try place.names.register(port, name: "\(number)") }
-            let told = Counter()
+            let events = Counter()
             let watches = Recorder<NameWatch>()
             try onNewThread {
                 let loop = ThreadRunLoop.current
                 let watch = try place.names.watch(on: loop) { _ in
-                    told.increment()
+                    events.increment()
                     for watch in watches.takeAll() { watch.invalidate() }
                 }
                 watches.append(watch)
                 #expect(loop.run(for: patience) == .finished)
-                #expect(told.value == 1)
-                try place.names.watch(on: loop) { _ in told.increment() }
+                #expect(events.value == 1)
+                try place.names.watch(on: loop) { _ in events.increment() }
             }
             for port in ports { port.invalidate() }
         }

@@ -93,23 +93,23 @@ import Testing
     @Test("a handler may remove the reply right and reply later, or forward the request: then it replies nothing")
     func replyLater() async throws {
         try await withPlace { place in
-            let kept = Recorder<MachMessage>("a request handed on")
+            let retained = Recorder<MachMessage>("a request handed on")
             let other = MachPort()
             let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
                 guard let right = message.takeReplyRight() else { return nil }
                 var onward = MachMessage(id: 2, bytes: message.bytes)
                 onward.setReplyRight(right)
                 try? other.makeSendRight().send(onward, within: .zero)
-                kept.append(message)
+                retained.append(message)
                 return Array("too early".utf8)
             }
             let names = place.names
             try withLoopThread { loop in
                 try local.schedule(on: loop)
                 let client = runOnThread { try RemoteMessagePort(name: "name", nameServer: names).ask(1, "abc") }
-                kept.waitUntilCount(1)
+                retained.waitUntilCount(1)
                 let onward = try #require(try other.tryReceive())
-                #expect(!kept.elements[0].expectsReply)
+                #expect(!retained.elements[0].expectsReply)
                 #expect(onward.expectsReply)
                 // The first handler has returned when its loop has run another block.
                 let returned = Gate("the handler's return")
@@ -141,11 +141,11 @@ import Testing
             let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in message.bytes }
             try local.schedule()
             let first = try RemoteMessagePort(name: "name", nameServer: place.names)
-            let told = Counter()
-            try first.setInvalidationHandler { told.increment() }
+            let invalidations = Counter()
+            try first.setInvalidationHandler { invalidations.increment() }
             first.invalidate()
             first.invalidate()
-            #expect(told.value == 1)
+            #expect(invalidations.value == 1)
             #expect(!first.isValid)
             #expect(failure { try first.send(MachMessage(id: 1)) }?.code == .invalidPort)
             #expect(failure { _ = try first.ask(1) }?.code == .invalidPort)
@@ -166,17 +166,17 @@ import Testing
             local.setInvalidationHandler { ends.increment() }
             try withLoopThread { loop in
                 let remote = try RemoteMessagePort(name: "name", nameServer: place.names)
-                let told = Recorder<Bool>("the client's end")
-                try remote.setInvalidationHandler(on: loop, in: .default) { told.append(loop.isCurrent) }
+                let invalidations = Recorder<Bool>("the client's end")
+                try remote.setInvalidationHandler(on: loop, in: .default) { invalidations.append(loop.isCurrent) }
                 #expect(remote.isValid)
                 local.invalidate()
                 local.invalidate()
-                #expect(told.waitUntilCount(1) == [true])
+                #expect(invalidations.waitUntilCount(1) == [true])
                 #expect(ends.value == 1)
                 #expect(!remote.isValid)
                 remote.invalidate()
-                try remote.setInvalidationHandler { told.append(false) }
-                #expect(told.count == 2)  // the second handler, set too late, was called by itself
+                try remote.setInvalidationHandler { invalidations.append(false) }
+                #expect(invalidations.count == 2)  // the second handler, set too late, was called by itself
             }
         }
     }

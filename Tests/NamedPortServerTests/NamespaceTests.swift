@@ -236,12 +236,12 @@ struct NamespaceTests {
             // The server inside sees those outside with the number 0.
             try border.with(inside: true, ["connections", "2", "serve", border.path, "store"], rings: rings) { server in
                 try server.expect("ready")
-                let stay = ["crowd-that-stays", border.path, "store", "2"]
+                let stay = ["connect-and-stay", border.path, "store", "2"]
                 try border.with(inside: false, stay, rings: rings) { first in
                     try first.expect("replies 2")
                     if try tellsProcessesApart() {
                         #expect(
-                            try border.first(inside: false, ["crowd", border.path, "store", "3"], rings: rings)
+                            try border.first(inside: false, ["connect-many", border.path, "store", "3"], rings: rings)
                                 == "error tooManyConnections")
                     }
                     #expect(try border.first(inside: false, stay, rings: rings) == "replies 2")

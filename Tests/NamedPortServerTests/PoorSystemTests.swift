@@ -150,8 +150,8 @@ import Testing
             #expect(try port.ask(1, "abc") == "cba")
             for _ in 0..<3 {
                 // Each is a connection of its own, of this process.
-                try withPeer(["crowd", place.directory, "name", "100"], at: place) { crowd in
-                    try crowd.expect("error tooManyConnections")
+                try withPeer(["connect-many", place.directory, "name", "100"], at: place) { busyPeer in
+                    try busyPeer.expect("error tooManyConnections")
                 }
                 #expect(try port.ask(1, "abc") == "cba")
             }

@@ -129,7 +129,7 @@ struct RequestsAcrossProcessesTests {
                         _ = try port.request(MachMessage(id: Act.keep), replyLimit: .milliseconds(10))
                     }
                     #expect(error?.code == .replyTimedOut, "round \(round)")
-                    try server.expect("kept")
+                    try server.expect("retained")
                     #expect(try port.ask(Act.answer) == "1", "round \(round)")
                     try server.expect("error deadName")
                     #expect(try port.ask(Act.reverse, "on") == "no", "round \(round)")
@@ -231,7 +231,7 @@ struct RequestsAcrossProcessesTests {
                         }
                     }
                 }
-                try withPeer(["crowd", place.directory, "name", "50"], at: place) { try $0.expect("replies 50") }
+                try withPeer(["connect-many", place.directory, "name", "50"], at: place) { try $0.expect("replies 50") }
                 for client in clients { try client.join() }
                 local.invalidate()
             }

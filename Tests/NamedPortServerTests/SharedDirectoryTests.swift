@@ -69,8 +69,8 @@ struct SharedDirectoryTests {
                 Strangers.service, ["policy", "members", "serve", place.word, "store"], rings: "always"
             ) { service in
                 try service.expect("ready")
-                let crowd = ["crowd-that-stays", place.word, "store", "1"]
-                try place.with(Strangers.client, crowd, rings: "always") { client in
+                let busyPeer = ["connect-and-stay", place.word, "store", "1"]
+                try place.with(Strangers.client, busyPeer, rings: "always") { client in
                     try client.expect("replies 1")
                     var readCount = 0
                     for process in [service, client] {
@@ -207,7 +207,7 @@ struct SharedDirectoryTests {
             let path = try #require(declared?.path)
             let status = try #require(try sysStatus(atPath: path))
             #expect(status.permissions == 0o660 && status.group == Strangers.group)
-            try place.with(Strangers.client, ["knock", path]) { client in
+            try place.with(Strangers.client, ["connect-raw", path]) { client in
                 try client.expect("connected")
                 declared = nil
             }

@@ -51,7 +51,7 @@ struct StoppedServerTests {
                 var generator = Seed.generator()
                 #expect(try port.ask(Act.reverse, "first") == "first")
                 for round in 0..<100 {
-                    let turns = Int.random(in: 0...1000, using: &generator)
+                    let iterations = Int.random(in: 0...1000, using: &generator)
                     let answered = Counter("the replies")
                     let client = runOnThread {
                         for number in 0..<8 {
@@ -61,10 +61,10 @@ struct StoppedServerTests {
                         }
                     }
                     answered.waitUntilCount(Int.random(in: 0...4, using: &generator))
-                    spin(turns)
+                    spin(iterations)
                     server.pause()
                     let whileStopped = answered.value
-                    spin(turns)
+                    spin(iterations)
                     // One reply may have been sent before the stop.
                     #expect(answered.value <= whileStopped + 1, "round \(round)")
                     server.resume()

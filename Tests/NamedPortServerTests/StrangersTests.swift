@@ -51,7 +51,7 @@ struct StrangersTests {
     }
 
     @Test("another user that reaches the socket is refused before any byte from it is read")
-    func knock() async throws {
+    func rawConnection() async throws {
         try await withPlace { place in
             let seen = Counter()
             let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
@@ -63,19 +63,19 @@ struct StrangersTests {
             chmod(socket, 0o777)
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                try withPeer(["as", stranger, "knock", socket], at: place) { peer in
+                try withPeer(["as", stranger, "connect-raw", socket], at: place) { peer in
                     try peer.expect("connected")
                     let refusal = PacketHeader(kind: .refused, messageID: Int32(PortError.Code.peerRefused.rawValue))
                     let hexadecimal = refusal.encoded.map { String($0, radix: 16) }.joined(separator: " ")
-                    try peer.expect("heard \(hexadecimal)")
+                    try peer.expect("received \(hexadecimal)")
                 }
                 #expect(seen.value == 0)
                 #expect(local.port.localPort.connectionCount == 0)
                 // And its own user is served as before.
-                try withPeer(["knock", socket], at: place) { peer in
+                try withPeer(["connect-raw", socket], at: place) { peer in
                     try peer.expect("connected")
                     local.invalidate()
-                    try peer.expect("heard nothing")
+                    try peer.expect("received nothing")
                 }
             }
         }
@@ -137,7 +137,7 @@ struct StrangersTests {
             try withLoopThread { loop in
                 try local.schedule(on: loop)
                 var child: Int32 = 0
-                try withPeer(["as", stranger, "knock", socket], at: place) { peer in
+                try withPeer(["as", stranger, "connect-raw", socket], at: place) { peer in
                     child = peer.processID
                     try peer.expect("connected")
                     switch try #require(process.waitUntilCount(1).first) {
@@ -146,7 +146,7 @@ struct StrangersTests {
                     case .failure(let error): #expect(error.systemError == Refusals.peerProcess.error)
                     }
                     local.invalidate()
-                    try peer.expect("heard nothing")
+                    try peer.expect("received nothing")
                 }
                 let identity = try #require(asked.waitUntilCount(1).first)
                 #expect(asked.elements.count == 1)

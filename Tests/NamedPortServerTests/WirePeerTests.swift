@@ -90,7 +90,9 @@ import Testing
         }
     }
 
-    @Test("a client that falls silent, floods, or crowds keeps no other out", arguments: ["half", "crowd", "flood"])
+    @Test(
+        "a client that falls silent, floods, or takes all connections keeps no other out",
+        arguments: ["half", "connect", "flood"])
     func greed(act: String) async throws {
         try await withPlace { place in
             try withForeignService(at: place) { port in
@@ -105,12 +107,12 @@ import Testing
         }
     }
 
-    @Test("a process that crowds and floods at once keeps no other process out")
+    @Test("a process that floods all its connections at once keeps no other process out")
     func horde() async throws {
         try await withPlace { place in
             try withForeignService(at: place) { port in
                 let horde = try wirePeer(["hostile", place.directory, "service", "horde"])
-                try horde.expect("crowding")
+                try horde.expect("sending")
                 let client = try wirePeer(["client", place.directory, "service"]).waitForExit()
                 #expect(client.end == .exited(0), "\(client.errors)")
                 let outcome = try horde.waitForExit()

@@ -40,8 +40,8 @@ import Testing
         try await onBench(over: .socket) { bench in
             let worker = Worker()
             for _ in 0..<30 {
-                let heard = Gate("a message by socket")
-                let port = MachPort { _, _ in heard.open() }
+                let received = Gate("a message by socket")
+                let port = MachPort { _, _ in received.open() }
                 let start = Gate()
                 let scheduler = runOnThread {
                     start.wait()
@@ -50,7 +50,7 @@ import Testing
                 start.open()
                 try bench.right(to: port).send(MachMessage())
                 try scheduler.join()
-                heard.wait()
+                received.wait()
                 port.invalidate()
             }
             try worker.end()

@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    private static func attentively(
+    private static func withBusyPolling(
         _ strategy: WaitStrategy, _ body: @escaping @Sendable (Attention, Bench) throws -> Void
     ) async throws {
         try await onBench(over: .socket) { bench in
@@ -99,7 +99,7 @@ import Testing
 
     @Test("a message that comes during a handler costs no system call, and is handled next", arguments: strategies)
     func alone(strategy: WaitStrategy) async throws {
-        try await Self.attentively(strategy) { attention, _ in
+        try await Self.withBusyPolling(strategy) { attention, _ in
             try attention.enterHandler()
             #expect(attention.connection.isBusyPolled)
             let (_, calls) = try SystemCallFaults.counting {
@@ -121,7 +121,7 @@ import Testing
         "a listener that begins during a handler is notified of what comes from then on",
         arguments: Listener.allCases, strategies)
     func listener(_ listener: Listener, strategy: WaitStrategy) async throws {
-        try await Self.attentively(strategy) { attention, _ in
+        try await Self.withBusyPolling(strategy) { attention, _ in
             let ended = Gate("the end of the look, or of the task")
             let other = Worker()
             let (port, connection) = (attention.port, attention.connection)
@@ -183,7 +183,7 @@ import Testing
 
     @Test("when its run ends it polls no more", arguments: strategies)
     func runEnds(strategy: WaitStrategy) async throws {
-        try await Self.attentively(strategy) { attention, _ in
+        try await Self.withBusyPolling(strategy) { attention, _ in
             attention.worker.loop.stop()
             let deadline = Watchdog.deadline
             while attention.connection.isBusyPolled, .now < deadline { yieldThread() }
@@ -194,7 +194,7 @@ import Testing
 
     @Test("it polls the rings of at most four clients, those that sent last", arguments: strategies)
     func limited(strategy: WaitStrategy) async throws {
-        try await Self.attentively(strategy) { attention, _ in
+        try await Self.withBusyPolling(strategy) { attention, _ in
             try attention.enterHandler()
             let others = try (Int32(2)..<6).map { try RingClient($0, at: attention.port) }
             for other in others { try other.send(3, times: 1) }
@@ -211,7 +211,7 @@ import Testing
         "a wake-up packet sent for nothing is read out of the socket, and what comes later still wakes the loop",
         arguments: strategies)
     func strayBell(strategy: WaitStrategy) async throws {
-        try await Self.attentively(strategy) { attention, _ in
+        try await Self.withBusyPolling(strategy) { attention, _ in
             try attention.client.ring.peer.send(PacketHeader(kind: .wakeUp))
             let deadline = Watchdog.deadline
             let socket = attention.connection.descriptor.rawValue
@@ -226,7 +226,7 @@ import Testing
 
     @Test("the end of a client is noticed, and so is a port that ends", arguments: strategies, [false, true])
     func ends(strategy: WaitStrategy, isPort: Bool) async throws {
-        try await Self.attentively(strategy) { attention, _ in
+        try await Self.withBusyPolling(strategy) { attention, _ in
             let connection = attention.connection
             if isPort {
                 attention.port.invalidate()
@@ -243,7 +243,7 @@ import Testing
 
     @Test("a peer that wakes the loop at will harms no other peer", arguments: strategies)
     func idleWakes(strategy: WaitStrategy) async throws {
-        try await Self.attentively(strategy) { attention, _ in
+        try await Self.withBusyPolling(strategy) { attention, _ in
             let other = try RingClient(2, at: attention.port)
             for round in Int32(2)..<200 {
                 for _ in 0..<round % 7 { _ = attention.client.ring.waker?.wake() }

@@ -8,31 +8,26 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Stores what a handler received.
-final class Kept: Sendable {
-    let messages = Recorder<MachMessage>()
-}
-
 @Suite("cancelled requests", .tasks) struct CancellationContract {
     @Test("a request that times out is reported to the receiver", arguments: TestTransport.inProcess)
     func timedOut(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            let told = Counter("cancellation handlers")
+            let notified = Counter("cancellation handlers")
             let error = portError { () throws(PortError) in
                 _ = try right.request(MachMessage(id: 1), sendLimit: patience, replyLimit: .milliseconds(1))
             }
             #expect(error?.code == .replyTimedOut && error?.delivery == .unknown)
             let message = try port.next()
             #expect(message.expectsReply && message.isCancelled)
-            message.setCancellationHandler { told.increment() }
-            while told.value == 0 { ThreadRunLoop.current.run(for: .zero) }
+            message.setCancellationHandler { notified.increment() }
+            while notified.value == 0 { ThreadRunLoop.current.run(for: .zero) }
             let reply = portError { () throws(PortError) in try message.reply(MachMessage()) }
             #expect(reply?.code == .deadName)
             #expect(!message.isCancelled)
             ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 1)
+            #expect(notified.value == 1)
             withExtendedLifetime(right) {}
         }
     }
@@ -64,15 +59,15 @@ final class Kept: Sendable {
             try bench.serving(.keepAndWatch) { right, port in
                 let outcome = Recorder<PortError?>()
                 let task = Task { outcome.append(await failure(of: right, MachMessage(id: 1))) }
-                #expect(try port.lines(1) == ["kept 1"])
+                #expect(try port.lines(1) == ["retained 1"])
                 task.cancel()
                 outcome.waitUntilCount(1)
                 let error = outcome.elements[0]
                 #expect(error?.code == .cancelled)
                 #expect(error?.delivery == (transport == .memory ? .read : .unknown))
-                #expect(try port.lines(2) == ["kept 1", "cancelled"])
-                #expect(try port.isKeptCancelled())
-                let late = portError { () throws(PortError) in try port.replyKept(MachMessage()) }
+                #expect(try port.lines(2) == ["retained 1", "cancelled"])
+                #expect(try port.isRetainedCancelled())
+                let late = portError { () throws(PortError) in try port.replyRetained(MachMessage()) }
                 #expect(late?.code == .deadName)
                 try port.settle()
                 #expect(try port.lines().count == 2)
@@ -143,10 +138,10 @@ final class Kept: Sendable {
             try bench.serving(.keepAndWatch) { right, far in
                 let port = try bench.port()
                 try right.send(MachMessage(id: 1, replyTo: port))
-                #expect(try far.lines(1) == ["kept 1"])
+                #expect(try far.lines(1) == ["retained 1"])
                 port.invalidate()
-                #expect(try far.lines(2) == ["kept 1", "cancelled"])
-                #expect(try far.isKeptCancelled())
+                #expect(try far.lines(2) == ["retained 1", "cancelled"])
+                #expect(try far.isRetainedCancelled())
             }
         }
     }
@@ -175,23 +170,23 @@ final class Kept: Sendable {
         arguments: TestTransport.allCases)
     func farRequester(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (kept, told) = (Kept(), Counter("cancellation handlers"))
+            let (retained, notified) = (Recorder<MachMessage>("messages"), Counter("cancellation handlers"))
             try bench.serving({ _, message in
-                message.setCancellationHandler { told.increment() }
-                kept.messages.append(message)
+                message.setCancellationHandler { notified.increment() }
+                retained.append(message)
             }) { _, port, _ in
                 let sender = try bench.farSender(to: port)
                 try sender.beginRequest(MachMessage(id: 1))
-                kept.messages.waitUntilCount(1)
-                #expect(told.value == 0)
+                retained.waitUntilCount(1)
+                #expect(notified.value == 0)
                 try sender.cancel()
-                told.waitUntilCount(1)
-                #expect(kept.messages.elements[0].isCancelled)
+                notified.waitUntilCount(1)
+                #expect(retained.elements[0].isCancelled)
                 let outcome = try sender.lines(1)
                 #expect(outcome == ["error cancelled, \(transport == .memory ? "read" : "unknown")"])
                 try sender.beginRequest(MachMessage(id: 2))
-                kept.messages.waitUntilCount(2)
-                try kept.messages.elements[1].reply(MachMessage(id: 3))
+                retained.waitUntilCount(2)
+                try retained.elements[1].reply(MachMessage(id: 3))
                 #expect(try sender.lines(2) == outcome + ["reply 3"])
             }
         }
@@ -209,9 +204,9 @@ final class Kept: Sendable {
                 let known: [PortError.Delivery?] = transport == .memory ? [.unknown, .read] : [.unknown]
                 #expect(known.contains(error?.delivery))
                 // In either order: the thread that serves the port may be late.
-                let (lines, isCancelled) = (try port.lines(2), try port.isKeptCancelled())
-                #expect(lines.sorted() == ["cancelled", "kept 1"] && isCancelled)
-                let late = portError { () throws(PortError) in try port.replyKept(MachMessage()) }
+                let (lines, isCancelled) = (try port.lines(2), try port.isRetainedCancelled())
+                #expect(lines.sorted() == ["cancelled", "retained 1"] && isCancelled)
+                let late = portError { () throws(PortError) in try port.replyRetained(MachMessage()) }
                 #expect(late?.code == .deadName)
             }
         }
@@ -232,8 +227,8 @@ final class Kept: Sendable {
                             try await right.request(MachMessage(id: 5), sendLimit: limit, replyLimit: limit).id)
                     }
                 }
-                #expect(try port.lines(limits.count) == limits.map { _ in "kept 5" })
-                for _ in limits { try port.replyKept(MachMessage(id: 6)) }
+                #expect(try port.lines(limits.count) == limits.map { _ in "retained 5" })
+                for _ in limits { try port.replyRetained(MachMessage(id: 6)) }
                 #expect(replies.waitUntilCount(limits.count) == limits.map { _ in 6 })
             }
         }
@@ -242,19 +237,19 @@ final class Kept: Sendable {
     @Test("the death of the requester's connection is a cancellation")
     func requesterDied() async throws {
         try await onBench(over: .socket) { bench in
-            let (kept, told) = (Kept(), Counter("cancellation handlers"))
+            let (retained, notified) = (Recorder<MachMessage>("messages"), Counter("cancellation handlers"))
             try bench.serving({ _, message in
-                message.setCancellationHandler { told.increment() }
-                kept.messages.append(message)
+                message.setCancellationHandler { notified.increment() }
+                retained.append(message)
             }) { _, port, _ in
                 do {
                     let peer = try RawPeer(to: port, on: bench)
                     try peer.send(MachMessage(id: 1), asks: 1)
-                    kept.messages.waitUntilCount(1)
-                    #expect(told.value == 0)
+                    retained.waitUntilCount(1)
+                    #expect(notified.value == 0)
                 }
-                told.waitUntilCount(1)
-                #expect(kept.messages.elements[0].isCancelled)
+                notified.waitUntilCount(1)
+                #expect(retained.elements[0].isCancelled)
             }
         }
     }
@@ -262,13 +257,13 @@ final class Kept: Sendable {
     @Test("a request that a port in memory hands on over a socket is answered, and its cancellation follows")
     func handedOnOverSocket() async throws {
         try await onBench(over: .socket) { bench in
-            let (kept, told) = (Kept(), Counter("cancellation handlers"))
+            let (retained, notified) = (Recorder<MachMessage>("messages"), Counter("cancellation handlers"))
             try bench.serving({ _, message in
                 if message.id > 0 {
                     return (try? message.reply(MachMessage(id: message.id * 2, bytes: message.bytes))) ?? ()
                 }
-                message.setCancellationHandler { told.increment() }
-                kept.messages.append(message)
+                message.setCancellationHandler { notified.increment() }
+                retained.append(message)
             }) { behind, _, _ in
                 let worker = Worker()
                 let front = MachPort { _, message in handOn(message, to: behind) }
@@ -280,10 +275,10 @@ final class Kept: Sendable {
                 #expect(replies.waitUntilCount(1) == [[1, 2]])
                 let outcome = Recorder<PortError?>()
                 let task = Task { outcome.append(await failure(of: right, MachMessage(id: -1))) }
-                kept.messages.waitUntilCount(1)
+                retained.waitUntilCount(1)
                 task.cancel()
                 #expect(try #require(outcome.waitUntilCount(1).first)?.delivery == .read)
-                told.waitUntilCount(1)
+                notified.waitUntilCount(1)
                 front.invalidate()
                 try worker.end()
             }
@@ -293,19 +288,19 @@ final class Kept: Sendable {
     @Test("a cancellation follows a request that was handed on", arguments: TestTransport.allCases)
     func handedOn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (kept, told) = (Kept(), Counter("cancellation handlers"))
+            let (retained, notified) = (Recorder<MachMessage>("messages"), Counter("cancellation handlers"))
             try bench.serving({ _, message in
-                message.setCancellationHandler { told.increment() }
-                kept.messages.append(message)
+                message.setCancellationHandler { notified.increment() }
+                retained.append(message)
             }) { behind, _, _ in
                 try bench.serving(.handOn, handingOnTo: behind) { front, _ in
                     let outcome = Recorder<PortError?>()
                     let task = Task { outcome.append(await failure(of: front, MachMessage(id: 1))) }
-                    kept.messages.waitUntilCount(1)
+                    retained.waitUntilCount(1)
                     task.cancel()
                     outcome.waitUntilCount(1)
-                    told.waitUntilCount(1)
-                    #expect(kept.messages.elements[0].isCancelled)
+                    notified.waitUntilCount(1)
+                    #expect(retained.elements[0].isCancelled)
                 }
             }
         }

@@ -12,54 +12,54 @@ import Testing
         "a client that waits to be accepted is a sender", arguments: TestTransport.connected, [false, true])
     func waitsInBacklog(over transport: TestTransport, startsLater: Bool) async throws {
         try await onBench(over: transport) { bench in
-            let (worker, told) = (Worker(), Counter("no-senders notices"))
+            let (worker, notices) = (Worker(), Counter("no-senders notices"))
             let port = try bench.port()
             if startsLater { port.localPort.receiveFromSockets() }  // the sockets are read from the other end then
             var first: FarSender? = try bench.farSender(to: port)
             port.localPort.receiveFromSockets()
-            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
             var second: FarSender? = try bench.farSender(to: port)
             withExtendedLifetime(first) {}
             first = nil
             for _ in 0..<3 { port.localPort.receiveFromSockets() }
             try worker.perform {}
-            #expect(told.value == 0)
+            #expect(notices.value == 0)
             withExtendedLifetime(second) {}
             second = nil
             port.localPort.receiveFromSockets()
-            told.waitUntilCount(1)
+            notices.waitUntilCount(1)
             port.invalidate()
             try worker.end()
-            #expect(told.value == 1)
+            #expect(notices.value == 1)
         }
     }
 
     @Test("a right that another process received counts from its first use on, and serves after the notice")
     func unused() async throws {
         try await onBench(over: .process) { bench in
-            let (worker, told, seen) = (Worker(), Counter("no-senders notices"), Counter("messages"))
+            let (worker, notices, seen) = (Worker(), Counter("no-senders notices"), Counter("messages"))
             let port = try bench.port { _, _ in seen.increment() }
             try port.schedule(on: worker.loop)
             let answer = try bench.far.order(
                 Order(.connect), MachMessage(components: [.right(port.makeSendRight())]))
             var unused: FarSender? = FarSender(bench.far, answer.note.numbers[0])
-            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
             try worker.perform {}
             // No client has connected yet: the port waits for the first.
-            #expect(port.localPort.connectionCount == 0 && told.value == 0)
+            #expect(port.localPort.connectionCount == 0 && notices.value == 0)
             do { try bench.farSender(to: port).send(MachMessage()) }
             seen.waitUntilCount(1)
-            told.waitUntilCount(1)
+            notices.waitUntilCount(1)
             try unused?.send(MachMessage())
             seen.waitUntilCount(2)
-            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
             try worker.perform {}
-            #expect(told.value == 1)
+            #expect(notices.value == 1)
             unused = nil
-            told.waitUntilCount(2)
+            notices.waitUntilCount(2)
             port.invalidate()
             try worker.end()
-            #expect(told.value == 2)
+            #expect(notices.value == 2)
         }
     }
 }

@@ -80,12 +80,12 @@ import Testing
             }
             try exchange(10)
             let (_, calls) = try SystemCallFaults.counting { () throws in try exchange(80) }
-            let looks = 80 / (Tuning.solePollLimit + 1)
+            let polls = 80 / (Tuning.solePollLimit + 1)
             #expect(calls[.sendmsg] == 80)
-            #expect(calls[.recvmsg, default: 0] <= 80 + looks, "\(calls)")
+            #expect(calls[.recvmsg, default: 0] <= 80 + polls, "\(calls)")
             // The loop's wait for each, and the port's query which socket it is.
-            #expect(calls[.epoll_wait, default: 0] <= 80 + looks, "\(calls)")
-            #expect(Self.total(calls) <= 240 + 2 * looks, "\(calls)")
+            #expect(calls[.epoll_wait, default: 0] <= 80 + polls, "\(calls)")
+            #expect(Self.total(calls) <= 240 + 2 * polls, "\(calls)")
             port.invalidate()
         }
     }

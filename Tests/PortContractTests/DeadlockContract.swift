@@ -149,26 +149,26 @@ import Testing
     }
 
     @Test("a message that has outlived its handler is no part of a cycle: another thread may answer it")
-    func keptMessage() async throws {
+    func retainedMessage() async throws {
         try await onBench(over: .memory) { bench in
             // The server leaves a request to a helper. Then another request makes it ask the client's port, while the
             // client waits for the helper's answer.
-            let (kept, asked) = (Recorder<MachMessage>(), Gate("the server asks back"))
+            let (retained, asked) = (Recorder<MachMessage>(), Gate("the server asks back"))
             let mine = MachPort { _, message in try? message.reply(MachMessage(id: 7)) }
             try mine.schedule()
             let back = mine.makeSendRight()
             let answers = Recorder<Int32>()
             try bench.serving({ _, message in
-                if message.id == 1 { return kept.append(message) }
+                if message.id == 1 { return retained.append(message) }
                 asked.open()
                 answers.append((try? back.ask(MachMessage()))?.id ?? -1)
             }) { right, _, _ in
                 let helper = runOnThread {
-                    kept.waitUntilCount(1)
+                    retained.waitUntilCount(1)
                     try right.send(MachMessage(id: 2))
                     asked.wait()
                     while answers.count == 0, mine.queueCount == 0 { sched_yield() }
-                    try kept.takeAll()[0].reply(MachMessage(id: 3))
+                    try retained.takeAll()[0].reply(MachMessage(id: 3))
                 }
                 #expect(try right.ask(MachMessage(id: 1)).id == 3)
                 try helper.join()
@@ -236,10 +236,10 @@ import Testing
 
         func meet(_ total: Int) {
             count.add(1, ordering: .acquiringAndReleasing)
-            var looks = 0
+            var polls = 0
             while count.load(ordering: .acquiring) < total {
-                looks += 1
-                if looks % 10_000 == 0 { sched_yield() }
+                polls += 1
+                if polls % 10_000 == 0 { sched_yield() }
             }
         }
     }

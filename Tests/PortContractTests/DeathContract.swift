@@ -63,19 +63,19 @@ import Testing
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
             let right = try bench.right(to: port)
-            let (worker, told) = (Worker(), Recorder<Bool>())
+            let (worker, notices) = (Worker(), Recorder<Bool>())
             let loop = worker.loop
-            try right.notifyWhenDead(on: loop) { told.append(loop.isCurrent) }
+            try right.notifyWhenDead(on: loop) { notices.append(loop.isCurrent) }
             try right.send(MachMessage())
             try worker.perform {}
-            #expect(told.count == 0)
+            #expect(notices.count == 0)
             try port.invalidate()
-            #expect(told.waitUntilCount(1) == [true])
+            #expect(notices.waitUntilCount(1) == [true])
             try worker.perform {}
             try port.invalidate()
             #expect(right.isDead)
             try worker.perform {}
-            #expect(told.elements == [true])
+            #expect(notices.elements == [true])
             try worker.end()
         }
     }
@@ -86,13 +86,13 @@ import Testing
             let port = try bench.farPort()
             let right = try bench.right(to: port)
             try port.invalidate()
-            let (worker, told) = (Worker(), Recorder<Int>())
-            try right.notifyWhenDead(on: worker.loop) { told.append(1) }
+            let (worker, notices) = (Worker(), Recorder<Int>())
+            try right.notifyWhenDead(on: worker.loop) { notices.append(1) }
             _ = portError { () throws(PortError) in try right.send(MachMessage()) }
-            try right.notifyWhenDead(on: worker.loop) { told.append(2) }
-            #expect(told.waitUntilCount(2).sorted() == [1, 2])
+            try right.notifyWhenDead(on: worker.loop) { notices.append(2) }
+            #expect(notices.waitUntilCount(2).sorted() == [1, 2])
             try worker.perform {}
-            #expect(told.count == 2)
+            #expect(notices.count == 2)
             try worker.end()
         }
     }
@@ -106,9 +106,9 @@ import Testing
             try dead.invalidate()
             try right.send(MachMessage(components: [.right(deadRight)]))
             let received = try #require(try port.next().rights.first)
-            let (worker, told) = (Worker(), Counter("a death notice"))
-            try received.notifyWhenDead(on: worker.loop) { told.increment() }
-            told.waitUntilCount(1)
+            let (worker, notices) = (Worker(), Counter("a death notice"))
+            try received.notifyWhenDead(on: worker.loop) { notices.increment() }
+            notices.waitUntilCount(1)
             try worker.end()
         }
     }
@@ -118,19 +118,19 @@ import Testing
         try await onBench(over: transport) { bench in
             let worker = Worker("watcher")
             try bench.serving(.echo) { right, port in
-                let told = Counter("death notices")
-                for _ in 0..<3 { try right.notifyWhenDead(on: worker.loop) { told.increment() } }
-                try right.notifyWhenDead { told.increment() }
+                let notices = Counter("death notices")
+                for _ in 0..<3 { try right.notifyWhenDead(on: worker.loop) { notices.increment() } }
+                try right.notifyWhenDead { notices.increment() }
                 for id in Int32(0)..<100 {
                     let reply = try right.ask(MachMessage(id: id), mode: id % 2 == 0 ? .portReply : .default)
                     #expect(reply.id == id)
                 }
-                #expect(told.value == 0)
+                #expect(notices.value == 0)
                 try port.invalidate()
-                told.waitUntilCount(3)
+                notices.waitUntilCount(3)
                 let idle = RunLoopSource {}
                 ThreadRunLoop.current.add(idle)
-                while told.value < 4 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
+                while notices.value < 4 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
                 idle.invalidate()
             }
             try worker.end()
@@ -170,9 +170,9 @@ import Testing
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
             for _ in 0..<50 {
-                let (port, calls, told) = (try bench.port(), Counter(), Counter())
+                let (port, calls, notices) = (try bench.port(), Counter(), Counter())
                 port.setInvalidationHandler { calls.increment() }
-                try port.makeSendRight().notifyWhenDead { told.increment() }
+                try port.makeSendRight().notifyWhenDead { notices.increment() }
                 let start = Gate()
                 let threads = (0..<3).map { _ in
                     runOnThread {
@@ -183,9 +183,9 @@ import Testing
                 start.open()
                 for thread in threads { try thread.join() }
                 #expect(calls.value == 1)
-                while told.value == 0 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
+                while notices.value == 0 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
                 ThreadRunLoop.current.run(for: .zero)
-                #expect(told.value == 1)
+                #expect(notices.value == 1)
             }
             idle.invalidate()
         }
@@ -203,19 +203,19 @@ import Testing
     }
 
     @Test("a port is dead for its senders although an answered message is held", arguments: TestTransport.allCases)
-    func keptMessage(over transport: TestTransport) async throws {
+    func retainedMessage(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let watcher = Worker("watcher")
             try bench.serving(.echoAndKeep) { right, port in
-                let told = Gate("the death notice")
-                try right.notifyWhenDead(on: watcher.loop) { told.open() }
+                let notices = Gate("the death notice")
+                try right.notifyWhenDead(on: watcher.loop) { notices.open() }
                 for id in Int32(0)..<3 {
                     let reply = try right.ask(MachMessage(id: id))
                     #expect(reply.id == id)
                 }
-                told.wait()
+                notices.wait()
                 #expect(right.isDead)
-                #expect(try port.lines() == ["kept 0", "kept 1", "kept 2"])
+                #expect(try port.lines() == ["retained 0", "retained 1", "retained 2"])
             }
             try watcher.end()
         }

@@ -16,17 +16,17 @@ import Testing
     func rightLetGo(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
-            let (worker, told) = (Worker(), Counter("death notices"))
+            let (worker, notified) = (Worker(), Counter("death notices"))
             do {
                 let right = try bench.right(to: port)
-                try right.notifyWhenDead(on: worker.loop) { told.increment() }
+                try right.notifyWhenDead(on: worker.loop) { notified.increment() }
             }
             try worker.perform {}
-            #expect(told.value == 0)
+            #expect(notified.value == 0)
             try port.invalidate()
-            told.waitUntilCount(1)
+            notified.waitUntilCount(1)
             try worker.end()
-            #expect(told.value == 1)
+            #expect(notified.value == 1)
         }
     }
 
@@ -92,9 +92,9 @@ import Testing
     func requestInTheSameMode(over transport: TestTransport, mode: RunLoopMode) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.echo) { right, port in
-                let told = Counter("death notices")
+                let notified = Counter("death notices")
                 try right.notifyWhenDead(in: mode) {
-                    told.increment()
+                    notified.increment()
                     ThreadRunLoop.current.stop()
                 }
                 let idle = RunLoopSource {}
@@ -102,7 +102,7 @@ import Testing
                 _ = try right.ask(MachMessage(), mode: .default)
                 try port.invalidate()
                 #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
-                #expect(told.value == 1)
+                #expect(notified.value == 1)
                 idle.invalidate()
             }
         }
@@ -125,10 +125,10 @@ import Testing
             let port = try bench.port()
             let right = try bench.right(to: port)
             let remote = try #require(right.destination as? RemotePort)
-            let (connection, loop, told) = (
+            let (connection, loop, notified) = (
                 try #require(remote.connection), ThreadRunLoop.current, Counter("death notices")
             )
-            let watcher = DeathWatcher(loop: loop, mode: .default) { told.increment() }
+            let watcher = DeathWatcher(loop: loop, mode: .default) { notified.increment() }
             // A source like the connection's own. It records what the watcher has done by the time it is released.
             let routine = LateWatcher(watcher: watcher, connection: connection)
             let source = RunLoopSource(keepsModeAlive: false, routine: routine)
@@ -141,8 +141,8 @@ import Testing
             port.invalidate()
             let (idle, deadline) = (RunLoopSource {}, Watchdog.deadline)
             loop.add(idle)
-            while told.value == 0, .now < deadline { loop.run(for: .milliseconds(1)) }
-            #expect(told.value == 1)
+            while notified.value == 0, .now < deadline { loop.run(for: .milliseconds(1)) }
+            #expect(notified.value == 1)
             idle.invalidate()
         }
     }
@@ -152,10 +152,10 @@ import Testing
         let port = try bench.port { _, message in try? message.reply(message) }
         try port.schedule(on: server.loop)
         let right = try bench.right(to: port)
-        let (loop, start, told) = (ThreadRunLoop.current, Gate("the start"), Counter("death notices"))
+        let (loop, start, notified) = (ThreadRunLoop.current, Gate("the start"), Counter("death notices"))
         let watcher = runOnThread {
             start.wait()
-            try right.notifyWhenDead(on: loop) { told.increment() }
+            try right.notifyWhenDead(on: loop) { notified.increment() }
             if portEndsToo { port.invalidate() }
         }
         start.open()
@@ -164,12 +164,12 @@ import Testing
             #expect(error == nil || portEndsToo && (error?.code == .peerDied || error?.code == .deadName))
         } while !watcher.hasEnded
         try watcher.join()
-        if !portEndsToo { #expect(told.value == 0) }
+        if !portEndsToo { #expect(notified.value == 0) }
         port.invalidate()
         let deadline = Watchdog.deadline
-        while told.value == 0, .now < deadline { loop.run(for: .milliseconds(1)) }
+        while notified.value == 0, .now < deadline { loop.run(for: .milliseconds(1)) }
         loop.run(for: .zero)
-        #expect(told.value == 1)
+        #expect(notified.value == 1)
     }
 
     @Test("a watcher does not keep its loop running", arguments: TestTransport.allCases)

@@ -63,7 +63,7 @@ import Testing
             let right = try bench.right(to: port)
             let requester = runOnThread { portError { () throws(PortError) in _ = try right.ask(MachMessage()) } }
             while try port.queueCount == 0 {
-                try port.takeIn()
+                try port.receiveFromSockets()
                 sched_yield()
             }
             try port.invalidate()

@@ -74,8 +74,8 @@ import Testing
                 }
             }
             #expect(hits == 1 && error?.code == .systemCallFailed)
-            let told = try requester.join()
-            #expect(told?.code == .descriptorsLost && told?.delivery == .read)
+            let requestError = try requester.join()
+            #expect(requestError?.code == .descriptorsLost && requestError?.delivery == .read)
         }
     }
 

@@ -25,15 +25,15 @@ import Testing
         }
     }
 
-    private static let (crowd, other) = (Int32(900_001), Int32(900_002))
+    private static let (busyPeer, other) = (Int32(900_001), Int32(900_002))
 
     @Test(
         "a process with many connections full of messages keeps another waiting for about the queue, not for them all")
-    func crowd() async throws {
+    func busyPeer() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let crowd = try (0..<150).map { _ in try Client(Self.crowd, at: port) }
-            for client in crowd { try client.send(1, times: 40) }
+            let busyPeer = try (0..<150).map { _ in try Client(Self.busyPeer, at: port) }
+            for client in busyPeer { try client.send(1, times: 40) }
             port.localPort.receiveFromSockets()
             #expect(port.queueCount == port.queueLimit)
             let late = try Client(Self.other, at: port)
@@ -44,7 +44,7 @@ import Testing
             // Nothing of the others is lost.
             while try port.tryReceive() != nil { count += 1 }
             #expect(count == 150 * 40)
-            withExtendedLifetime((crowd, late)) {}
+            withExtendedLifetime((busyPeer, late)) {}
         }
     }
 
@@ -52,8 +52,8 @@ import Testing
     func several() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 8)
-            let crowds = try (0..<40).map { try Client(Self.crowd + 10 + Int32($0 % 4), at: port) }
-            for client in crowds { try client.send(1, times: 30) }
+            let clients = try (0..<40).map { try Client(Self.busyPeer + 10 + Int32($0 % 4), at: port) }
+            for client in clients { try client.send(1, times: 30) }
             let late = try Client(Self.other, at: port)
             for _ in 0..<20 {
                 port.localPort.receiveFromSockets()
@@ -62,7 +62,7 @@ import Testing
                 while try port.next().id != 7 { count += 1 }
                 #expect(count <= 3 * port.queueLimit)
             }
-            withExtendedLifetime((crowds, late)) {}
+            withExtendedLifetime((clients, late)) {}
         }
     }
 
@@ -70,14 +70,14 @@ import Testing
     func flood() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 4, policy: .dropOldest)
-            let flood = try (0..<60).map { _ in try Client(Self.crowd, at: port) }
+            let flood = try (0..<60).map { _ in try Client(Self.busyPeer, at: port) }
             for client in flood { try client.send(1, times: 150) }
             let other = try Client(Self.other, at: port)
             try other.send(7)
-            var kept = try [port.next().id]
+            var received = try [port.next().id]
             #expect(port.droppedMessageCount <= 4096)
-            while let message = try port.tryReceive() { kept.append(message.id) }
-            #expect(port.droppedMessageCount + kept.count == 60 * 150 + 1)
+            while let message = try port.tryReceive() { received.append(message.id) }
+            #expect(port.droppedMessageCount + received.count == 60 * 150 + 1)
             withExtendedLifetime((flood, other)) {}
         }
     }

@@ -66,7 +66,7 @@ final class FarPort: Sendable {
     func invalidate() throws { try link.order(Order(.invalidate, number)) }
 
     /// Reads what has arrived into the queue, as a scheduled port does when its sockets are readable.
-    func takeIn() throws { try link.order(Order(.takeIn, number)) }
+    func receiveFromSockets() throws { try link.order(Order(.receiveFromSockets, number)) }
 
     /// Waits until the port's thread has done what it has to do by now.
     func settle() throws { try link.order(Order(.settle, number)) }
@@ -81,25 +81,25 @@ final class FarPort: Sendable {
         try link.order(Order(.lines, number, numbers: [count])).note.texts
     }
 
-    /// Replies to the oldest message that its service keeps.
-    func replyKept(_ message: MachMessage) throws(PortError) {
-        try link.portOrder(Order(.replyKept, number), message)
+    /// Replies to the oldest message that its service retains.
+    func replyRetained(_ message: MachMessage) throws(PortError) {
+        try link.portOrder(Order(.replyRetained, number), message)
     }
 
-    /// Whether the request that its service keeps at the index is cancelled.
-    func isKeptCancelled(_ index: Int = 0) throws -> Bool {
-        try link.order(Order(.askKept, number, numbers: [index])).note.numbers[1] == 1
+    /// Whether the request that its service retains at the index is cancelled.
+    func isRetainedCancelled(_ index: Int = 0) throws -> Bool {
+        try link.order(Order(.queryRetained, number, numbers: [index])).note.numbers[1] == 1
     }
 
-    private func look(_ index: Int) throws -> Int {
-        try link.order(Order(.look, number)).note.numbers[index]
+    private func statistic(_ index: Int) throws -> Int {
+        try link.order(Order(.statistics, number)).note.numbers[index]
     }
 
-    var queueCount: Int { get throws { try look(0) } }
-    var droppedMessageCount: Int { get throws { try look(2) } }
-    var queueLimit: Int { get throws { try look(3) } }
-    var isValid: Bool { get throws { try look(4) == 1 } }
-    var connectionCount: Int { get throws { try look(5) } }
+    var queueCount: Int { get throws { try statistic(0) } }
+    var droppedMessageCount: Int { get throws { try statistic(2) } }
+    var queueLimit: Int { get throws { try statistic(3) } }
+    var isValid: Bool { get throws { try statistic(4) == 1 } }
+    var connectionCount: Int { get throws { try statistic(5) } }
 
     /// A right that the far side gives.
     func makeSendRight() throws -> SendRight {

@@ -83,54 +83,54 @@ import Testing
 
     @Test("a flush is woken by the last connection that has unflushed replies, and not before")
     func last() throws {
-        let kept = UnflushedReplies()
-        #expect(kept.waitUntilSent(until: .distantPast))
-        kept.enter()
-        kept.enter()
-        kept.leave()
-        #expect(!kept.waitUntilSent(until: .distantPast))
+        let replies = UnflushedReplies()
+        #expect(replies.waitUntilSent(until: .distantPast))
+        replies.enter()
+        replies.enter()
+        replies.leave()
+        #expect(!replies.waitUntilSent(until: .distantPast))
         let ended = Recorder<Bool>("waits")
-        let waiter = runOnThread { ended.append(kept.waitUntilSent(until: Watchdog.deadline)) }
-        kept.enter()
-        kept.leave()
+        let waiter = runOnThread { ended.append(replies.waitUntilSent(until: Watchdog.deadline)) }
+        replies.enter()
+        replies.leave()
         #expect(ended.count == 0)
-        kept.leave()
+        replies.leave()
         try waiter.join()
         #expect(ended.elements == [true])
-        #expect(kept.waitUntilSent(until: .distantPast))
+        #expect(replies.waitUntilSent(until: .distantPast))
     }
 
     @Test("a connection that comes and goes many times during a flush leaves no thread waiting")
     func race() throws {
-        let kept = UnflushedReplies()
+        let replies = UnflushedReplies()
         let changer = runOnThread {
             for _ in 0..<20_000 {
-                kept.enter()
-                kept.leave()
+                replies.enter()
+                replies.leave()
             }
         }
         var count = 0
-        while count < 20_000, kept.waitUntilSent(until: Watchdog.deadline) { count += 1 }
+        while count < 20_000, replies.waitUntilSent(until: Watchdog.deadline) { count += 1 }
         try changer.join()
         #expect(count == 20_000)
-        #expect(kept.waitUntilSent(until: .distantPast))
+        #expect(replies.waitUntilSent(until: .distantPast))
     }
 
     @Test("a flush of one reply is not woken by another that went out before it began")
     func stale() throws {
-        let kept = UnflushedReplies()
+        let replies = UnflushedReplies()
         let isOver = Gate("the end")
         let changer = runOnThread {
             while !isOver.isOpen {
-                kept.enter()
-                kept.leave()
+                replies.enter()
+                replies.leave()
             }
         }
         var wokenCount = 0
         for _ in 0..<20_000 {
-            kept.enter()
-            if kept.waitUntilSent(until: .distantPast) { wokenCount += 1 }
-            kept.leave()
+            replies.enter()
+            if replies.waitUntilSent(until: .distantPast) { wokenCount += 1 }
+            replies.leave()
         }
         isOver.open()
         try changer.join()

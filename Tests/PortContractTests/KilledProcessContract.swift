@@ -18,15 +18,15 @@ import Testing
     func deadPorts() async throws {
         try await onBench { bench in
             let (_, right, _) = try bench.farFull()
-            let (worker, told) = (Worker(), Counter("death notices"))
-            try right.notifyWhenDead(on: worker.loop) { told.increment() }
-            try right.notifyWhenSendPossible(on: worker.loop) { if $0 == .deadName { told.increment() } }
+            let (worker, notified) = (Worker(), Counter("death notices"))
+            try right.notifyWhenDead(on: worker.loop) { notified.increment() }
+            try right.notifyWhenSendPossible(on: worker.loop) { if $0 == .deadName { notified.increment() } }
             let senders = (0..<2).map { _ in
                 runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }
             }
             try bench.killFarSide()
             for sender in senders { #expect(try sender.join() == .deadName) }
-            told.waitUntilCount(2)
+            notified.waitUntilCount(2)
             #expect(right.isDead)
             try worker.end()
         }
@@ -43,7 +43,7 @@ import Testing
             message = nil
             let requester = runOnThread { portError { () throws(PortError) in _ = try right.ask(MachMessage()) } }
             let received = isRead ? [try port.next(), try port.next()] : []
-            if !isRead { while try port.queueCount < 2 { try port.takeIn() } }
+            if !isRead { while try port.queueCount < 2 { try port.receiveFromSockets() } }
             try bench.killFarSide()
             let error = try requester.join()
             #expect(error?.code == .peerDied && error?.delivery == .unknown)
@@ -55,21 +55,21 @@ import Testing
     @Test("a port learns that its requester has gone, and that it has no senders")
     func senders() async throws {
         try await onBench { bench in
-            let (kept, told, worker) = (Kept(), Counter("notices"), Worker())
+            let (retained, notified, worker) = (Recorder<MachMessage>("messages"), Counter("notices"), Worker())
             let port = try bench.port { _, message in
-                message.setCancellationHandler { told.increment() }
-                kept.messages.append(message)
+                message.setCancellationHandler { notified.increment() }
+                retained.append(message)
             }
             try port.schedule(on: worker.loop)
             let sender = try bench.farSender(to: port)
             try sender.beginRequest(MachMessage(id: 1))
-            kept.messages.waitUntilCount(1)
-            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
-            #expect(told.value == 0)
+            retained.waitUntilCount(1)
+            try port.notifyWhenNoSenders(on: worker.loop) { notified.increment() }
+            #expect(notified.value == 0)
             try bench.killFarSide()
-            told.waitUntilCount(2)
-            #expect(kept.messages.elements[0].isCancelled)
-            #expect(portError { () throws(PortError) in try kept.messages.elements[0].reply(MachMessage()) } != nil)
+            notified.waitUntilCount(2)
+            #expect(retained.elements[0].isCancelled)
+            #expect(portError { () throws(PortError) in try retained.elements[0].reply(MachMessage()) } != nil)
             port.invalidate()
             try worker.end()
         }

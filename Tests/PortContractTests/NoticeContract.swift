@@ -13,18 +13,18 @@ import Testing
     func sendPossible(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, count) = try bench.farFull(queueLimit: 2)
-            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
-            for _ in 0..<3 { try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) } }
+            let (worker, notices) = (Worker(), Recorder<SendPossibility>("notices"))
+            for _ in 0..<3 { try right.notifyWhenSendPossible(on: worker.loop) { notices.append($0) } }
             try worker.perform {}
-            #expect(told.count == 0)
+            #expect(notices.count == 0)
             for id in 0..<count { #expect(try port.next().id == id) }
-            #expect(told.waitUntilCount(3) == [.possible, .possible, .possible])
+            #expect(notices.waitUntilCount(3) == [.possible, .possible, .possible])
             #expect(try right.trySend(MachMessage(id: 7)))
             #expect(try port.next().id == 7)
             _ = try right.fill(bytes: 3000)
             _ = try port.next()
             try worker.perform {}
-            #expect(told.count == 3)
+            #expect(notices.count == 3)
             try worker.end()
         }
     }
@@ -34,9 +34,9 @@ import Testing
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
             let right = try bench.right(to: port)
-            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
-            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
-            #expect(told.waitUntilCount(1) == [.possible])
+            let (worker, notices) = (Worker(), Recorder<SendPossibility>("notices"))
+            try right.notifyWhenSendPossible(on: worker.loop) { notices.append($0) }
+            #expect(notices.waitUntilCount(1) == [.possible])
             try worker.end()
         }
     }
@@ -45,14 +45,14 @@ import Testing
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, _) = try bench.farFull()
-            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
-            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
+            let (worker, notices) = (Worker(), Recorder<SendPossibility>("notices"))
+            try right.notifyWhenSendPossible(on: worker.loop) { notices.append($0) }
             try port.invalidate()
-            #expect(told.waitUntilCount(1) == [.deadName])
-            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
-            #expect(told.waitUntilCount(2) == [.deadName, .deadName])
+            #expect(notices.waitUntilCount(1) == [.deadName])
+            try right.notifyWhenSendPossible(on: worker.loop) { notices.append($0) }
+            #expect(notices.waitUntilCount(2) == [.deadName, .deadName])
             try worker.end()
-            #expect(told.count == 2)
+            #expect(notices.count == 2)
         }
     }
 
@@ -60,10 +60,10 @@ import Testing
     func limit() async throws {
         try await onBench(over: .memory) { bench in
             let (port, right, _) = try bench.full()
-            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
-            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
+            let (worker, notices) = (Worker(), Recorder<SendPossibility>("notices"))
+            try right.notifyWhenSendPossible(on: worker.loop) { notices.append($0) }
             port.setQueueLimit(2)
-            #expect(told.waitUntilCount(1) == [.possible])
+            #expect(notices.waitUntilCount(1) == [.possible])
             try worker.end()
         }
     }
@@ -74,16 +74,16 @@ import Testing
             let (port, right, count) = try bench.full()
             weak var released: Counter?
             do {
-                let told = Counter()
-                released = told
+                let notices = Counter()
+                released = notices
                 let loop = try onNewThread {
-                    try right.notifyWhenSendPossible { _ in told.increment() }
-                    try port.notifyWhenNoSenders { told.increment() }
-                    port.setInvalidationHandler(on: .current) { told.increment() }
+                    try right.notifyWhenSendPossible { _ in notices.increment() }
+                    try port.notifyWhenNoSenders { notices.increment() }
+                    port.setInvalidationHandler(on: .current) { notices.increment() }
                     return ThreadRunLoop.current
                 }
-                try right.notifyWhenSendPossible(on: loop) { _ in told.increment() }
-                #expect(told.value == 0)
+                try right.notifyWhenSendPossible(on: loop) { _ in notices.increment() }
+                #expect(notices.value == 0)
             }
             #expect(released == nil)
             for id in 0..<count { #expect(try port.next().id == id) }
@@ -117,14 +117,14 @@ import Testing
         defer { idle.invalidate() }
         for id in 0..<count {
             while try !right.trySend(MachMessage(id: id, bytes: [UInt8(sender)])) {
-                let told = Counter("room")
+                let notices = Counter("room")
                 try right.notifyWhenSendPossible { _ in
-                    told.increment()
+                    notices.increment()
                     ThreadRunLoop.current.stop()
                 }
                 let result = ThreadRunLoop.current.run(for: patience)
                 try #require(result == .stopped)
-                #expect(told.value == 1)
+                #expect(notices.value == 1)
             }
         }
     }
@@ -132,56 +132,56 @@ import Testing
     @Test("the port is notified once when its last sender has gone", arguments: TestTransport.inProcess)
     func noSenders(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (told, seen) = (Counter("no-senders notices"), Counter("messages"))
+            let (notices, seen) = (Counter("no-senders notices"), Counter("messages"))
             let port = try bench.port { _, _ in seen.increment() }
             let worker = Worker()
             try port.schedule(on: worker.loop)
-            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
             do {
                 let rights = try (0..<3).map { _ in try bench.right(to: port) }
                 for right in rights { try right.send(MachMessage()) }
                 seen.waitUntilCount(3)
                 let copy = rights[0]
                 try worker.perform {}
-                #expect(told.value == 0)
+                #expect(notices.value == 0)
                 withExtendedLifetime((rights, copy)) {}
             }
-            told.waitUntilCount(1)
+            notices.waitUntilCount(1)
             // A new sender counts for a new request only.
             do { try bench.right(to: port).send(MachMessage()) }
             seen.waitUntilCount(4)
-            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
-            told.waitUntilCount(2)
+            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
+            notices.waitUntilCount(2)
             port.invalidate()
             try worker.end()
-            #expect(told.value == 2)
+            #expect(notices.value == 2)
         }
     }
 
     @Test("the port is notified once when its last sender of the far side has gone", arguments: TestTransport.allCases)
     func noFarSenders(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (told, seen, worker) = (Counter("no-senders notices"), Counter("messages"), Worker())
+            let (notices, seen, worker) = (Counter("no-senders notices"), Counter("messages"), Worker())
             let port = try bench.port { _, _ in seen.increment() }
             try port.schedule(on: worker.loop)
-            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
             do {
                 let senders = try (0..<3).map { _ in try bench.farSender(to: port) }
                 for sender in senders { try sender.send(MachMessage()) }
                 seen.waitUntilCount(3)
                 try worker.perform {}
-                #expect(told.value == 0)
+                #expect(notices.value == 0)
                 withExtendedLifetime(senders) {}
             }
-            told.waitUntilCount(1)
+            notices.waitUntilCount(1)
             // A new sender counts for a new request only.
             do { try bench.farSender(to: port).send(MachMessage()) }
             seen.waitUntilCount(4)
-            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
-            told.waitUntilCount(2)
+            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
+            notices.waitUntilCount(2)
             port.invalidate()
             try worker.end()
-            #expect(told.value == 2)
+            #expect(notices.value == 2)
         }
     }
 
@@ -206,16 +206,16 @@ import Testing
     func rightInMessage() async throws {
         try await onBench(over: .memory) { bench in
             let (port, other) = (try bench.port(), try bench.port())
-            let told = Counter("no-senders notices")
-            try port.notifyWhenNoSenders { told.increment() }
+            let notices = Counter("no-senders notices")
+            try port.notifyWhenNoSenders { notices.increment() }
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
             try other.makeSendRight().send(MachMessage(components: [.right(port.makeSendRight())]))
             ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 0)
+            #expect(notices.value == 0)
             _ = try other.next()
             ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 1)
+            #expect(notices.value == 1)
             idle.invalidate()
         }
     }
@@ -235,17 +235,17 @@ import Testing
     )
     func invalidation(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (worker, told) = (Worker(), Recorder<Bool>("invalidations"))
+            let (worker, notices) = (Worker(), Recorder<Bool>("invalidations"))
             let port = try bench.port()
-            port.setInvalidationHandler(on: worker.loop) { told.append(worker.loop.isCurrent && !port.isValid) }
-            #expect(told.count == 0)
+            port.setInvalidationHandler(on: worker.loop) { notices.append(worker.loop.isCurrent && !port.isValid) }
+            #expect(notices.count == 0)
             port.invalidate()
             port.invalidate()
-            #expect(told.waitUntilCount(1) == [true])
-            port.setInvalidationHandler(on: worker.loop) { told.append(worker.loop.isCurrent) }
-            #expect(told.waitUntilCount(2) == [true, true])
+            #expect(notices.waitUntilCount(1) == [true])
+            port.setInvalidationHandler(on: worker.loop) { notices.append(worker.loop.isCurrent) }
+            #expect(notices.waitUntilCount(2) == [true, true])
             try worker.end()
-            #expect(told.count == 2)
+            #expect(notices.count == 2)
         }
     }
 }

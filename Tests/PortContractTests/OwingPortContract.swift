@@ -13,22 +13,22 @@ import Testing
     func deadName(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keep) { right, port in
-                let (watcher, told) = (Worker("watcher"), Counter("dead-name notices"))
-                try right.notifyWhenDead(on: watcher.loop) { told.increment() }
+                let (watcher, notices) = (Worker("watcher"), Counter("dead-name notices"))
+                try right.notifyWhenDead(on: watcher.loop) { notices.increment() }
                 let asker = runOnThread { try right.ask(MachMessage(id: 1)).id }
-                #expect(try port.lines(1) == ["kept 1"])
-                #expect(!right.isDead && told.value == 0)
+                #expect(try port.lines(1) == ["retained 1"])
+                #expect(!right.isDead && notices.value == 0)
                 try port.invalidate()
-                told.waitUntilCount(1)
+                notices.waitUntilCount(1)
                 #expect(right.isDead)
                 #expect(portError { () throws(PortError) in _ = try right.trySend(MachMessage()) }?.code == .deadName)
-                try right.notifyWhenDead(on: watcher.loop) { told.increment() }
-                told.waitUntilCount(2)
-                try port.replyKept(MachMessage(id: 7))
+                try right.notifyWhenDead(on: watcher.loop) { notices.increment() }
+                notices.waitUntilCount(2)
+                try port.replyRetained(MachMessage(id: 7))
                 #expect(try asker.join() == 7)
                 try watcher.perform {}
                 try watcher.end()
-                #expect(told.value == 2)
+                #expect(notices.value == 2)
             }
         }
     }
@@ -42,11 +42,11 @@ import Testing
             request.setReplyRight(mine.makeSendOnceRight())
             try right.send(request)
             request = MachMessage()
-            var kept: FarMessage? = try port.next()
+            var retained: FarMessage? = try port.next()
             try port.invalidate()
             #expect(right.isDead)
-            withExtendedLifetime(kept) {}
-            kept = nil
+            withExtendedLifetime(retained) {}
+            retained = nil
             #expect(try mine.next().id == MachMessage.sendOnceNotification)
         }
     }
@@ -54,22 +54,22 @@ import Testing
     @Test("a send that fails notifies the death watchers", arguments: TestTransport.allCases)
     func failedSend(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, mine, told) = (try bench.farPort(), MachPort(), Counter("dead-name notices"))
+            let (port, mine, notices) = (try bench.farPort(), MachPort(), Counter("dead-name notices"))
             let right = try bench.right(to: port)
             var request = MachMessage(id: 1)
             request.setReplyRight(mine.makeSendOnceRight())
             try right.send(request)
             request = MachMessage()
-            let kept = try port.next()
-            try right.notifyWhenDead { told.increment() }
+            let retained = try port.next()
+            try right.notifyWhenDead { notices.increment() }
             try port.invalidate()
             #expect(portError { () throws(PortError) in _ = try right.trySend(MachMessage()) }?.code == .deadName)
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
             ThreadRunLoop.current.run(for: .zero)
-            #expect(told.value == 1)
+            #expect(notices.value == 1)
             idle.invalidate()
-            withExtendedLifetime(kept) {}
+            withExtendedLifetime(retained) {}
         }
     }
 
@@ -82,16 +82,16 @@ import Testing
             request.setReplyRight(mine.makeSendOnceRight())
             try right.send(request)
             request = MachMessage()
-            let kept = try port.next()
+            let retained = try port.next()
             _ = try right.fill(bytes: 3000)
-            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
-            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
+            let (worker, notices) = (Worker(), Recorder<SendPossibility>("notices"))
+            try right.notifyWhenSendPossible(on: worker.loop) { notices.append($0) }
             try worker.perform {}
-            #expect(told.count == 0)
+            #expect(notices.count == 0)
             try port.invalidate()
-            #expect(told.waitUntilCount(1) == [.deadName])
+            #expect(notices.waitUntilCount(1) == [.deadName])
             try worker.end()
-            withExtendedLifetime(kept) {}
+            withExtendedLifetime(retained) {}
         }
     }
 
@@ -106,10 +106,10 @@ import Testing
             box.value.withLock { $0 = port }
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 0), asks: 1)
-            let kept = try port.next()
+            let retained = try port.next()
             try peer.send(MachMessage(id: 1), asks: 2)
             try peer.send(MachMessage(id: 2), asks: 3)
-            #expect(!kept.isCancelled)  // it reads what has come
+            #expect(!retained.isCancelled)  // it reads what has come
             #expect(!port.isValid)
             var dropped: Set<UInt64> = []
             while dropped != [2, 3] {
@@ -117,7 +117,7 @@ import Testing
                 if header.kind == .replyDropped { dropped.insert(header.answers) }
             }
             box.value.withLock { $0 = nil }
-            withExtendedLifetime(kept) {}
+            withExtendedLifetime(retained) {}
         }
     }
 }

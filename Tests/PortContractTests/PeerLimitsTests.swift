@@ -55,11 +55,11 @@ import Testing
             for _ in 0..<3 { port.localPort.receiveFromSockets() }
             #expect(port.queueCount == 2)
             try expectSilence(of: port)
-            var (ids, kept) = ([Int32](), [MachMessage]())
+            var (ids, retained) = ([Int32](), [MachMessage]())
             while ids.count < 6 {
                 let message = try port.next()
                 ids.append(message.id)
-                kept.append(message)  // what the receiver retains is not charged
+                retained.append(message)  // what the receiver retains is not charged
             }
             #expect(ids.filter { $0 < 10 } == [0, 1, 2, 3, 4])
             #expect(ids.contains(10))

@@ -143,7 +143,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let (port, other) = (try bench.port(queueLimit: 1, policy: .dropOldest), try bench.port())
             let right = try bench.right(to: port)
-            let told = Counter("no-senders notices")
+            let notices = Counter("no-senders notices")
             // One message first: connections and what they need are there from then on.
             try right.send(MachMessage(id: 0))
             port.localPort.receiveFromSockets()
@@ -156,14 +156,14 @@ import Testing
                     port.localPort.receiveFromSockets()
                 }
                 #expect(openDescriptors().count == before + 1)
-                try other.notifyWhenNoSenders { told.increment() }
+                try other.notifyWhenNoSenders { notices.increment() }
                 ThreadRunLoop.current.run(for: .zero)
-                #expect(told.value == 0)
+                #expect(notices.value == 0)
                 try right.send(MachMessage(id: 9))
                 port.localPort.receiveFromSockets()
                 ThreadRunLoop.current.run(for: .zero)
                 // Over sockets the port has an address, to which a client may still come.
-                #expect(told.value == (transport == .memory ? 1 : 0))
+                #expect(notices.value == (transport == .memory ? 1 : 0))
                 #expect(try port.tryReceive()?.id == 9)
             }
         }

@@ -39,7 +39,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let (port, right, _) = try bench.farFull(queueLimit: 4)
             _ = try port.next()
-            for _ in 0..<10 { try port.takeIn() }
+            for _ in 0..<10 { try port.receiveFromSockets() }
             #expect(try port.queueCount <= 4)
             withExtendedLifetime(right) {}
         }

@@ -88,7 +88,7 @@ import Testing
                     == ResourceUsage(
                         messages: 10, bytes: 1_000 + 10 * (ResourceUsage.message + ResourceUsage.component)))
             // One is retained, one goes on to another port, and is received there.
-            let kept = try port.next()
+            let retained = try port.next()
             let other = try bench.port()
             try other.makeSendRight().send(port.next())
             #expect(try other.next().id == 2)
@@ -96,7 +96,7 @@ import Testing
             #expect(try cost(at: port).messages == 10)
             #expect(try port.next().id == 10)
             #expect(try cost(at: port) == ResourceUsage())
-            #expect(kept.id == 1 && kept.sender.processID == Self.process)
+            #expect(retained.id == 1 && retained.sender.processID == Self.process)
 
             try client.send(1...10)
             port.localPort.receiveFromSockets()

@@ -93,11 +93,11 @@ import Testing
             let right = try arrived(of: listener.address, at: port, on: bench)
             #expect(!right.isDead)
             #expect(try !right.trySend(MachMessage()))
-            let told = Counter("send-possible notices")
-            try right.notifyWhenSendPossible(on: .current) { _ in told.increment() }  // the request is not retained
+            let notified = Counter("send-possible notices")
+            try right.notifyWhenSendPossible(on: .current) { _ in notified.increment() }  // the request is not retained
             let deadline = Watchdog.deadline
-            while told.value == 0, .now < deadline { ThreadRunLoop.current.run(for: .milliseconds(20)) }
-            #expect(told.value == 1)
+            while notified.value == 0, .now < deadline { ThreadRunLoop.current.run(for: .milliseconds(20)) }
+            #expect(notified.value == 1)
             let sender = runOnThread { try right.send(MachMessage(id: 4)) }
             _ = try listener.accept()
             let peer = try listener.accept()
@@ -152,18 +152,18 @@ import Testing
     @Test("the dead-name notice for a right that was never used reports a dead port, and a later end")
     func notices() async throws {
         try await onBench(over: .socket) { bench in
-            let (port, other, told) = (try bench.port(), try bench.port(), Counter("dead-name notices"))
+            let (port, other, notified) = (try bench.port(), try bench.port(), Counter("dead-name notices"))
             let listener = try RawListener("\(bench.directory.path)/ends")
             let dead = try arrived(of: PortAddress(path: "/nobody/is/there"), at: port, on: bench)
             let later = try arrived(of: listener.address, at: other, on: bench)
-            try dead.notifyWhenDead(on: .current) { told.increment() }
-            try later.notifyWhenDead(on: .current) { told.increment() }
-            _ = ThreadRunLoop.current.run(mode: .default, until: Watchdog.deadline, while: { told.value < 1 })
-            #expect(told.value == 1 && dead.isDead && !later.isDead)
+            try dead.notifyWhenDead(on: .current) { notified.increment() }
+            try later.notifyWhenDead(on: .current) { notified.increment() }
+            _ = ThreadRunLoop.current.run(mode: .default, until: Watchdog.deadline, while: { notified.value < 1 })
+            #expect(notified.value == 1 && dead.isDead && !later.isDead)
             let peer = try listener.accept()
             withExtendedLifetime(peer) { sysShutDown(peer.socket.rawValue) }
-            _ = ThreadRunLoop.current.run(mode: .default, until: Watchdog.deadline, while: { told.value < 2 })
-            #expect(told.value == 2 && later.isDead)
+            _ = ThreadRunLoop.current.run(mode: .default, until: Watchdog.deadline, while: { notified.value < 2 })
+            #expect(notified.value == 2 && later.isDead)
         }
     }
 }

@@ -164,12 +164,12 @@ import Testing
             try bench.serving({ _, message in try? message.reply(MachMessage(id: 3)) }) { behind, _, _ in
                 try bench.serving(.keepAndHandOn, handingOnTo: behind) { front, port in
                     #expect(try front.ask(MachMessage(id: 1)).id == 3)
-                    let (worker, told) = (Worker("watcher"), Counter("a death notice"))
-                    try front.notifyWhenDead(on: worker.loop) { told.increment() }
+                    let (worker, notified) = (Worker("watcher"), Counter("a death notice"))
+                    try front.notifyWhenDead(on: worker.loop) { notified.increment() }
                     try port.invalidate()
-                    told.waitUntilCount(1)
+                    notified.waitUntilCount(1)
                     try worker.end()
-                    #expect(try port.lines() == ["kept 1"])
+                    #expect(try port.lines() == ["retained 1"])
                 }
             }
         }

@@ -25,7 +25,7 @@ import Testing
         private let words: RawRing  // this side's
         private let there: SharedMemory  // the port's
         private let isOver = Atomic<Bool>(false)
-        private let looks = Atomic<Int>(0)
+        private let polls = Atomic<Int>(0)
         /// How much was written when there was room for no other piece.
         let full: UInt64
 
@@ -47,7 +47,7 @@ import Testing
         func wait(until count: UInt64) -> Bool {
             while written < count {
                 if isOver.load(ordering: .acquiring) { return false }
-                looks.wrappingAdd(1, ordering: .relaxed)
+                polls.wrappingAdd(1, ordering: .relaxed)
                 sysPause()
             }
             return true
@@ -57,9 +57,9 @@ import Testing
         func awaitCompany() {
             let deadline = Watchdog.deadline
             while .now < deadline {
-                let seen = looks.load(ordering: .relaxed)
+                let seen = polls.load(ordering: .relaxed)
                 for _ in 0..<16 { sysPause() }
-                if looks.load(ordering: .relaxed) != seen { return }
+                if polls.load(ordering: .relaxed) != seen { return }
                 yieldThread()
             }
         }

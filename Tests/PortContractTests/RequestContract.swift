@@ -154,7 +154,7 @@ import Testing
             }
             while try port.queueCount == 0 {
                 // What a scheduled port does when its sockets are readable.
-                try port.takeIn()
+                try port.receiveFromSockets()
                 sched_yield()
             }
             try port.invalidate()
@@ -232,8 +232,8 @@ import Testing
         try await onBench(over: transport) { bench in
             try bench.serving(.keepRight) { right, port in
                 let replier = runOnThread {
-                    #expect(try port.lines(2) == ["noReplyRight", "kept 1"])
-                    try port.replyKept(MachMessage(id: 5))
+                    #expect(try port.lines(2) == ["noReplyRight", "retained 1"])
+                    try port.replyRetained(MachMessage(id: 5))
                 }
                 #expect(try right.ask(MachMessage(id: 1)).id == 5)
                 try replier.join()

@@ -11,15 +11,15 @@ import Testing
 
 /// What comes through rings counts as what comes through sockets does.
 @Suite("fairness between processes with rings", .rings, .contract) struct RingFairnessTests {
-    private static let (crowd, other) = (Int32(900_001), Int32(900_002))
+    private static let (busyPeer, other) = (Int32(900_001), Int32(900_002))
 
     @Test("a process with all its rings full keeps another waiting for about the queue, not for them all")
-    func crowd() async throws {
+    func busyPeer() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let crowd = try (0..<PeerUsage.ringLimit).map { _ in try RingClient(Self.crowd, at: port) }
+            let busyPeer = try (0..<PeerUsage.ringLimit).map { _ in try RingClient(Self.busyPeer, at: port) }
             let late = try RingClient(Self.other, at: port)
-            for client in crowd { try client.send(1, times: 700) }
+            for client in busyPeer { try client.send(1, times: 700) }
             port.localPort.receiveFromSockets()
             #expect(port.queueCount <= port.queueLimit)
             try late.send(7, times: 1)
@@ -29,7 +29,7 @@ import Testing
             // Nothing of the others is lost.
             while try port.tryReceive() != nil { count += 1 }
             #expect(count == PeerUsage.ringLimit * 700)
-            withExtendedLifetime((crowd, late)) {}
+            withExtendedLifetime((busyPeer, late)) {}
         }
     }
 
@@ -37,34 +37,34 @@ import Testing
     func flood() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 4, policy: .dropOldest)
-            let flood = try (0..<PeerUsage.ringLimit).map { _ in try RingClient(Self.crowd, at: port) }
+            let flood = try (0..<PeerUsage.ringLimit).map { _ in try RingClient(Self.busyPeer, at: port) }
             for client in flood { try client.send(1, times: 1_000) }
-            var kept = try [port.next().id]
+            var received = try [port.next().id]
             #expect(port.droppedMessageCount <= 4_096)
-            while let message = try port.tryReceive() { kept.append(message.id) }
-            #expect(port.droppedMessageCount + kept.count == PeerUsage.ringLimit * 1_000)
+            while let message = try port.tryReceive() { received.append(message.id) }
+            #expect(port.droppedMessageCount + received.count == PeerUsage.ringLimit * 1_000)
             withExtendedLifetime(flood) {}
         }
     }
 
     /// What polls the ring of a process that is over its limits.
-    enum Look: CaseIterable, Sendable { case port, spinningLoop }
+    enum Poller: CaseIterable, Sendable { case port, spinningLoop }
 
     @Test(
         "nothing more is read from the ring of a process over its limits, and no loop spins; receiving resumes it",
-        arguments: Look.allCases)
-    func heldBack(look: Look) async throws {
+        arguments: Poller.allCases)
+    func delayed(poller: Poller) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             var limits = PeerLimits()
             limits.queuedBytes = 15_000
             port.setPeerLimits(limits)
             let sockets = try #require(port.localPort.sockets)
-            let client = try RingClient(Self.crowd, at: port)
+            let client = try RingClient(Self.busyPeer, at: port)
             port.localPort.receiveFromSockets()
-            if look == .spinningLoop { #expect(client.connection.beginBusyPolling() != nil) }
+            if poller == .spinningLoop { #expect(client.connection.beginBusyPolling() != nil) }
             for id in Int32(0)..<5 { try client.ring.write(MachMessage(id: id, bytes: pattern(10_000))) }
-            if look == .spinningLoop {
+            if poller == .spinningLoop {
                 #expect(client.connection.hasArrived)
                 #expect(client.connection.receiveArrivals())
                 client.connection.endBusyPolling()
@@ -75,7 +75,7 @@ import Testing
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
             for id in Int32(0)..<5 { #expect(try port.next().id == id) }
             #expect(try port.tryReceive() == nil)
-            #expect(sockets.quotas.withLock { !$0.isOver(.process(Self.crowd)) })
+            #expect(sockets.quotas.withLock { !$0.isOver(.process(Self.busyPeer)) })
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
         }
     }
@@ -87,7 +87,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let sockets = try port.localPort.openSockets()
-            let client = try RingClient(Self.crowd, at: port)
+            let client = try RingClient(Self.busyPeer, at: port)
             port.localPort.receiveFromSockets()
             // The loop is not the only listener of the port: otherwise it could go on polling.
             #expect(try port.tryReceive() == nil)
@@ -113,7 +113,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let sockets = try port.localPort.openSockets()
-            let client = try RingClient(Self.crowd, at: port)
+            let client = try RingClient(Self.busyPeer, at: port)
             // Plain messages are read in batches, others one by one.
             func send(_ id: Int32) throws { try isPlain ? client.send(id...id) : client.send(id, times: 1) }
             port.localPort.receiveFromSockets()
@@ -140,11 +140,11 @@ import Testing
     }
 
     @Test("a poll that is over changes nothing of the next one, which may be another loop's")
-    func looks() async throws {
+    func polls() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             _ = try port.localPort.openSockets()
-            let client = try RingClient(Self.crowd, at: port)
+            let client = try RingClient(Self.busyPeer, at: port)
             port.localPort.receiveFromSockets()
             let connection = client.connection
             let first = try #require(connection.beginBusyPolling())
@@ -167,11 +167,11 @@ import Testing
     }
 
     @Test("what a loop that polled cannot read, because the queue is full, is reported by the kernel")
-    func untold() async throws {
+    func unreported() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 3)
             let sockets = try port.localPort.openSockets()
-            let client = try RingClient(Self.crowd, at: port)
+            let client = try RingClient(Self.busyPeer, at: port)
             port.localPort.receiveFromSockets()
             #expect(client.connection.beginBusyPolling() != nil)
             #expect(client.connection.beginBusyPolling() == nil)
@@ -192,7 +192,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 300)
             _ = try port.localPort.openSockets()
-            let client = try RingClient(Self.crowd, at: port)
+            let client = try RingClient(Self.busyPeer, at: port)
             port.localPort.receiveFromSockets()
             let source = try #require(try client.connection.replySource())
             let worker = Worker()

@@ -95,7 +95,7 @@ import Testing
     @Test(
         "the packet that switches to a ring is refused: the send fails with its number, later ones succeed",
         arguments: [ENOBUFS, ENOMEM])
-    func lane(code: CInt) async throws {
+    func pathSwitch(code: CInt) async throws {
         try await onBench(over: .ring) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
@@ -114,7 +114,7 @@ import Testing
     @Test(
         "a packet that the kernel does not give at once, at whichever poll, is read later: nothing is lost",
         arguments: [EAGAIN, ENOBUFS], 0..<6)
-    func laterLook(code: CInt, skipping: Int) async throws {
+    func laterPoll(code: CInt, skipping: Int) async throws {
         try await onBench(over: .ring) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)

@@ -227,13 +227,13 @@ import Testing
     @Test(
         "a peer that goes with data unread resets the connection, between any two polls: what it sent is still read",
         arguments: 0..<4)
-    func reset(after looks: Int) async throws {
+    func reset(after polls: Int) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
             try ring.peer.send(PacketHeader(kind: .pathChange))
             try ring.write(MachMessage(id: 1))
-            let reset = SystemCallFaults.Rule(.recvmsg, .fail(ECONNRESET), skipping: looks)
+            let reset = SystemCallFaults.Rule(.recvmsg, .fail(ECONNRESET), skipping: polls)
             let (ids, hits) = try SystemCallFaults.with([reset]) {
                 try (0..<4).compactMap { _ in try port.tryReceive()?.id }
             }

@@ -57,7 +57,7 @@ import Testing
             await Pools.start()
             try await onBench(over: .socket) { bench in
                 let port = try bench.limitedPort { $0.connections = 10_000 }
-                let kept = try RawPeer(to: port, on: bench)
+                let connected = try RawPeer(to: port, on: bench)
                 try withDescriptorLimit(128) {
                     var peers: [RawPeer] = []
                     var refusal: PacketHeader?
@@ -74,7 +74,7 @@ import Testing
                     while own.count < 128, let file = FileHandle(forReadingAtPath: "/dev/null") { own.append(file) }
                     #expect(own.count >= 128 / 8 - 2)
                     for file in own { try file.close() }
-                    try kept.send(MachMessage(id: 3))
+                    try connected.send(MachMessage(id: 3))
                     #expect(try port.next().id == 3)
                 }
             }

@@ -45,33 +45,33 @@ import Testing
         try await onBench(over: .memory) { _ in
             let (first, second) = (ThreadRunLoop.current, Worker())
             let port = MachPort()
-            let turns = Turns()
+            let progress = Progress()
             let count = 500
             // Keeps the loop that removes the port from ending before the other has the port, but not for long.
             let brake = runOnThread {
-                for turn in 1...count {
-                    turns.begun.wait(for: turn)
+                for round in 1...count {
+                    progress.begun.wait(for: round)
                     port.localPort.state.withLock { _ in
-                        turns.braked.set(turn)
-                        for _ in 0..<200 where turns.ended.value < turn { sched_yield() }
+                        progress.braked.set(round)
+                        for _ in 0..<200 where progress.ended.value < round { sched_yield() }
                     }
                 }
             }
             let taker = runOnThread {
-                for turn in 1...count {
-                    turns.braked.wait(for: turn)
-                    turns.taking.set(turn)
+                for round in 1...count {
+                    progress.braked.wait(for: round)
+                    progress.taking.set(round)
                     try port.schedule(on: second.loop)
-                    turns.ended.set(turn)
+                    progress.ended.set(round)
                 }
             }
             var lost = 0
-            for turn in 1...count {
+            for round in 1...count {
                 try port.schedule(on: first)
-                turns.begun.set(turn)
-                turns.taking.wait(for: turn)
+                progress.begun.set(round)
+                progress.taking.wait(for: round)
                 port.unschedule(from: first)
-                turns.ended.wait(for: turn)
+                progress.ended.wait(for: round)
                 if port.state.withLock({ $0.source })?.loops.contains(second.loop) != true { lost += 1 }
                 port.unschedule(from: second.loop)
             }
@@ -84,15 +84,15 @@ import Testing
     }
 
     /// How far the threads of a test are.
-    private final class Turns: Sendable {
+    private final class Progress: Sendable {
         let (begun, braked, taking, ended) = (Mark(), Mark(), Mark(), Mark())
 
         final class Mark: Sendable {
-            private let turn = Atomic(0)
+            private let round = Atomic(0)
 
-            var value: Int { turn.load(ordering: .acquiring) }
-            func set(_ turn: Int) { self.turn.store(turn, ordering: .releasing) }
-            func wait(for turn: Int) { while value < turn { sched_yield() } }
+            var value: Int { round.load(ordering: .acquiring) }
+            func set(_ round: Int) { self.round.store(round, ordering: .releasing) }
+            func wait(for round: Int) { while value < round { sched_yield() } }
         }
     }
 
@@ -159,7 +159,7 @@ import Testing
 
     @Test(
         "a scheduled port lives without other references, until it is unscheduled", arguments: TestTransport.allCases)
-    func keptAlive(over transport: TestTransport) async throws {
+    func retainedPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
             var port: MachPort? = try bench.port { port, message in

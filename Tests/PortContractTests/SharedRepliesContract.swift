@@ -46,11 +46,11 @@ import Testing
                 try near.schedule(on: worker.loop)
                 let right = near.makeSendRight()
                 let asker = runOnThread { try right.ask(MachMessage(id: 1)).id }
-                #expect(try port.lines(1) == ["kept 7"])
+                #expect(try port.lines(1) == ["retained 7"])
                 let others = Recorder<Int32>("replies to tasks")
                 Task { others.append(try await far.request(MachMessage(id: 3)).id) }
                 #expect(others.waitUntilCount(1) == [2])
-                try port.replyKept(MachMessage(id: 70))
+                try port.replyRetained(MachMessage(id: 70))
                 #expect(try asker.join() == 70)
                 near.invalidate()
                 try worker.end()

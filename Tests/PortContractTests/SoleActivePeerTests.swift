@@ -55,9 +55,9 @@ import Testing
     @Test("beside a peer that sends all the time, another is read within eight messages")
     func another() async throws {
         try await onBench(over: .socket) { bench in
-            let heard = Mutex<[Int32]>([])
+            let received = Mutex<[Int32]>([])
             let port = try bench.port { _, message in
-                heard.withLock { $0.append(message.id) }
+                received.withLock { $0.append(message.id) }
                 ThreadRunLoop.current.stop()
             }
             try port.schedule()
@@ -67,11 +67,11 @@ import Testing
                 try peers[0].send(MachMessage(id: round))
                 #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
             }
-            while heard.withLock({ $0.count }) < 21 { #expect(ThreadRunLoop.current.run(for: patience) == .stopped) }
-            let order = heard.withLock { $0 }
+            while received.withLock({ $0.count }) < 21 { #expect(ThreadRunLoop.current.run(for: patience) == .stopped) }
+            let order = received.withLock { $0 }
             #expect(order.filter { $0 < 100 } == Array(0..<20))
-            let place = try #require(order.firstIndex(of: 100))
-            #expect(place >= 9 && place <= 9 + Tuning.solePollLimit + 2, "\(order)")
+            let position = try #require(order.firstIndex(of: 100))
+            #expect(position >= 9 && position <= 9 + Tuning.solePollLimit + 2, "\(order)")
             port.invalidate()
         }
     }

@@ -35,20 +35,20 @@ import Testing
     @Test("each message has a pass of its own, which is counted")
     func counted() async throws {
         try await onNewThread {
-            let (turns, count) = (Recorder<Int>(), Self.count)
+            let (passes, count) = (Recorder<Int>(), Self.count)
             let port = MachPort { port, message in
-                turns.append(ThreadRunLoop.current.passCount)
+                passes.append(ThreadRunLoop.current.passCount)
                 if message.id == count { port.invalidate() }
             }
             for id in 1...count { try port.makeSendRight().send(MachMessage(id: id)) }
             try port.schedule()
             #expect(ThreadRunLoop.current.run(for: patience) == .finished)
-            #expect(turns.elements == Array(turns.elements[0]..<turns.elements[0] + Int(count)))
+            #expect(passes.elements == Array(passes.elements[0]..<passes.elements[0] + Int(count)))
         }
     }
 
     @Test("alternating messages to two ports poll the kernel after 128 of them or 2 ms, and not more often")
-    func looks() async throws {
+    func polls() async throws {
         try await onNewThread {
             let (loop, seen, count) = (ThreadRunLoop.current, Counter("messages"), 4_000)
             let ports = (0..<2).map { _ in
@@ -134,9 +134,9 @@ import Testing
                 }
                 try? thread.join()
             }
-            let place = try #require(log.firstIndex { $0 == "seen" || $0 == "stopped" })
+            let position = try #require(log.firstIndex { $0 == "seen" || $0 == "stopped" })
             // A port that became ready later may be served after one that has waited.
-            #expect(deed == .port ? place <= 4 : place == 3)
+            #expect(deed == .port ? position <= 4 : position == 3)
             #expect(log.filter { Int32($0) != nil } == Self.ids(1...Self.count))
         }
     }
@@ -155,8 +155,8 @@ import Testing
             ThreadRunLoop.current.add(RunLoopTimer(fireDate: fires) { _ in log.append("timer") })
             while ThreadRunLoop.current.run(for: patience) == .stopped {}
             // A slow machine may have it due before the third.
-            let place = try #require(log.elements.firstIndex(of: "timer"))
-            #expect(place <= 3)
+            let position = try #require(log.elements.firstIndex(of: "timer"))
+            #expect(position <= 3)
             #expect(log.elements.filter { $0 != "timer" } == Self.ids(1...Self.count))
         }
     }
@@ -272,10 +272,10 @@ import Testing
             let port = MachPort { _, message in ids.append(message.id) }
             for id in Int32(1)...20 { try port.makeSendRight().send(MachMessage(id: id)) }
             try port.schedule()
-            for turn in 1...20 {
+            for pass in 1...20 {
                 let result = ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true)
                 #expect(result == .handledSource)
-                #expect(ids.elements.count == turn)
+                #expect(ids.elements.count == pass)
             }
             port.invalidate()
         }

@@ -22,9 +22,9 @@ import Testing
             #expect(try port.next().id == 2)
             let first = try #require(try watch.next(until: .distantPast))
             let own = PeerIdentity.current.processID
-            #expect(first == .message(told(1, 1, 1, 5, own, Array("hell".utf8)), leftOut: 0))
+            #expect(first == .message(watchedMessage(1, 1, 1, 5, own, Array("hell".utf8)), leftOut: 0))
             let second = try #require(try watch.next(until: .distantPast))
-            #expect(second == .message(told(2, 2, 2, 3, own, [7]), leftOut: 0))
+            #expect(second == .message(watchedMessage(2, 2, 2, 3, own, [7]), leftOut: 0))
             #expect(try watch.next(until: .distantPast) == nil)
             #expect(port.statistics.clientCount == 1)
             port.invalidate()
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    private func told(
+    private func watchedMessage(
         _ number: UInt64, _ id: Int32, _ components: Int, _ count: Int, _ sender: Int32, _ bytes: [UInt8]
     ) -> WatchedMessage {
         var message = WatchedMessage(MachMessage(id: id), number: number, byteLimit: 0)

@@ -27,20 +27,20 @@ import Testing
     func withdrawn(over transport: TestTransport, kind: Kind) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 1)
-            let (loop, told, idle) = (ThreadRunLoop.current, Counter("notices"), RunLoopSource {})
+            let (loop, notices, idle) = (ThreadRunLoop.current, Counter("notices"), RunLoopSource {})
             loop.add(idle)
             do {
                 let right = try bench.right(to: port)
                 let count = try right.fill(bytes: 3000)
                 // What the loop needs to watch for anything it keeps.
-                #expect(try kind.ask(right, port, on: loop) { told.increment() }.cancel())
+                #expect(try kind.ask(right, port, on: loop) { notices.increment() }.cancel())
                 try expectNoNewDescriptors {
-                    weak var kept: Counter?
-                    let request = try asked(kind, right, port, on: loop, told, &kept)
-                    #expect(kept != nil)
+                    weak var retained: Counter?
+                    let request = try asked(kind, right, port, on: loop, notices, &retained)
+                    #expect(retained != nil)
                     #expect(request.cancel())
                     #expect(request.cancel())
-                    #expect(kept == nil)
+                    #expect(retained == nil)
                 }
                 for id in 0..<count { #expect(try port.next().id == id) }
             }
@@ -49,7 +49,7 @@ import Testing
             port.invalidate()
             loop.run(for: .zero)
             idle.invalidate()
-            #expect(told.value == 0)
+            #expect(notices.value == 0)
         }
     }
 
@@ -57,12 +57,12 @@ import Testing
     func withdrawnOfFarPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, count) = try bench.farFull()
-            let (worker, told) = (Worker(), Counter("notices"))
+            let (worker, notices) = (Worker(), Counter("notices"))
             // What the loop needs to watch for anything it keeps.
-            #expect(try right.notifyWhenDead(on: worker.loop) { told.increment() }.cancel())
+            #expect(try right.notifyWhenDead(on: worker.loop) { notices.increment() }.cancel())
             try expectNoNewDescriptors {
-                let death = try right.notifyWhenDead(on: worker.loop) { told.increment() }
-                let room = try right.notifyWhenSendPossible(on: worker.loop) { _ in told.increment() }
+                let death = try right.notifyWhenDead(on: worker.loop) { notices.increment() }
+                let room = try right.notifyWhenSendPossible(on: worker.loop) { _ in notices.increment() }
                 #expect(death.cancel() && room.cancel())
                 // The pass in which the worker has checked what was added may still be running.
                 for _ in 0..<2 { try worker.perform {} }
@@ -72,26 +72,26 @@ import Testing
             #expect(right.isDead)
             try worker.perform {}
             try worker.end()
-            #expect(told.value == 0)
+            #expect(notices.value == 0)
         }
     }
 
     private func asked(
-        _ kind: Kind, _ right: SendRight, _ port: MachPort, on loop: ThreadRunLoop, _ told: Counter,
-        _ kept: inout Counter?
+        _ kind: Kind, _ right: SendRight, _ port: MachPort, on loop: ThreadRunLoop, _ notices: Counter,
+        _ retained: inout Counter?
     ) throws -> NoticeRequest {
         let held = Counter("what a handler holds")
-        kept = held
+        retained = held
         return try kind.ask(right, port, on: loop) {
             held.increment()
-            told.increment()
+            notices.increment()
         }
     }
 
     @Test("a notice can be withdrawn until its handler is called", arguments: Kind.allCases)
     func late(kind: Kind) async throws {
         try await onBench(over: .memory) { bench in
-            let (loop, told) = (ThreadRunLoop.current, Counter("notices"))
+            let (loop, notices) = (ThreadRunLoop.current, Counter("notices"))
             let idle = RunLoopSource {}
             loop.add(idle)
             for isWithdrawn in [true, false] {
@@ -100,14 +100,14 @@ import Testing
                 do {
                     let right = port.makeSendRight()
                     _ = try right.fill()
-                    request = try kind.ask(right, port, on: loop) { told.increment() }
+                    request = try kind.ask(right, port, on: loop) { notices.increment() }
                     _ = try port.next()
                 }
                 if kind == .deadName { port.invalidate() }
                 // It was notified: its handler is in the loop.
                 if isWithdrawn { #expect(request.cancel()) }
                 loop.run(for: .zero)
-                #expect(told.value == (isWithdrawn ? 0 : 1))
+                #expect(notices.value == (isWithdrawn ? 0 : 1))
                 #expect(request.cancel() == isWithdrawn)
             }
             idle.invalidate()

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite("BufferPool", .census) struct BufferPoolTests {
-    private func place(of bytes: [UInt8]) -> UInt { bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }
+    private func address(of bytes: [UInt8]) -> UInt { bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }
 
     private func filled(_ byte: UInt8) -> [UInt8] {
         var bytes = BufferPool.take(BufferPool.capacity)
@@ -20,10 +20,10 @@ import Testing
     func again(count: Int) throws {
         let same = try runOnThread {
             let bytes = filled(1)
-            let place = place(of: bytes)
+            let address = address(of: bytes)
             BufferPool.leave(consume bytes)
             let again = BufferPool.take(count)
-            return again.count == count && again.capacity >= BufferPool.capacity && self.place(of: again) == place
+            return again.count == count && again.capacity >= BufferPool.capacity && self.address(of: again) == address
         }.join()
         #expect(same)
     }
@@ -47,7 +47,7 @@ import Testing
             let held = (0..<100).map { _ in self.filled(1) }
             for bytes in held { BufferPool.leave(bytes) }
             let taken = (0..<100).map { _ in BufferPool.take(1) }
-            return (Set(held.map(self.place)), taken.map(self.place))
+            return (Set(held.map(self.address)), taken.map(self.address))
         }.join()
         #expect(held.isDisjoint(with: taken))
     }
@@ -83,9 +83,9 @@ import Testing
                     others.append(bytes)
                     continue
                 }
-                let place = self.place(of: bytes)
+                let address = self.address(of: bytes)
                 BufferPool.leave(consume bytes)
-                return self.place(of: BufferPool.take(BufferPool.capacity)) == place
+                return self.address(of: BufferPool.take(BufferPool.capacity)) == address
             }
             return false
         }.join()
@@ -98,9 +98,9 @@ import Testing
     func few() throws {
         let same = try runOnThread {
             let bytes = BufferPool.take(1)
-            let place = place(of: bytes)
+            let address = address(of: bytes)
             BufferPool.leave(consume bytes)
-            return self.place(of: BufferPool.take(BufferPool.capacity)) == place
+            return self.address(of: BufferPool.take(BufferPool.capacity)) == address
         }.join()
         #expect(same)
     }

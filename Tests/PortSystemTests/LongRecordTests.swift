@@ -18,7 +18,7 @@ import Testing
     @Test(
         "bytes come out as they went in, and none beside them is written, wherever in a line a copy begins",
         arguments: lengths)
-    func places(count: Int) throws {
+    func positions(count: Int) throws {
         let (memory, back) = (try RawRing(), try RawRing())
         let ring = SharedRing(from: memory.memory, to: back.memory)
         let empty = [UInt8](repeating: 0xEE, count: SharedRing.capacity)

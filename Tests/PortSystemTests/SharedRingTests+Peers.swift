@@ -106,18 +106,18 @@ extension SharedRingTests {
         "memory that its maker's peers could change is not mapped, and pages that its maker left out come with the mapping"
     )
     func unreserved() throws {
-        for (place, seals) in [(nil, allSeals), (0, allSeals & ~16), (0, allSeals), (8192, allSeals)] as [(Int?, CInt)]
+        for (offset, seals) in [(nil, allSeals), (0, allSeals & ~16), (0, allSeals), (8192, allSeals)] as [(Int?, CInt)]
         {
             let file = SharedDescriptor(owning: Unnamed.makeFile("test", 3))
             #expect(ftruncate(file.rawValue, 8192) == 0)
             // F-B1: pages beyond the end count like others.
-            if let place { #expect(Unnamed.allocate(file.rawValue, place > 0 ? 1 : 0, place, 8192) == 0) }
+            if let offset { #expect(Unnamed.allocate(file.rawValue, offset > 0 ? 1 : 0, offset, 8192) == 0) }
             #expect(fcntl(file.rawValue, Unnamed.addSeals, seals) == 0)
             let isMapped = try SharedMemory.map(file, size: 8192) != nil
             #expect(isMapped == (seals == allSeals))
             var status = stat()
             #expect(fstat(file.rawValue, &status) == 0)
-            if isMapped { #expect(Int(status.st_blocks) * 512 >= (place ?? 0) + 8192) }
+            if isMapped { #expect(Int(status.st_blocks) * 512 >= (offset ?? 0) + 8192) }
         }
     }
 

@@ -124,13 +124,13 @@ import Testing
             ("1234567890123\u{e9}", "1234567890123\u{e9}"), ("12345678901234e\u{301}", "12345678901234"),
             ("\u{1F600}\u{1F600}\u{1F600}\u{1F600}", "\u{1F600}\u{1F600}\u{1F600}"), ("a\0b", "ab"),
         ])
-    func names(name: String, kept: String) async throws {
-        #expect(kernelThreadName(name) == kept)
+    func names(name: String, expected: String) async throws {
+        #expect(kernelThreadName(name) == expected)
         let seen = try await onNewThread {
             sysNameThread(name)
             return try kernelName()
         }
-        #expect(seen == kept)
+        #expect(seen == expected)
     }
 
     private func blockedHere() -> Set<CInt> {

@@ -47,16 +47,16 @@ import Testing
     func dispatchMonitor() throws {
         let before = openDescriptors()
         var status: SharedDescriptor? = SharedDescriptor(try sysOpen("/proc/\(sysProcessID())/stat", .reading))
-        let looking = Gate("the look")
-        let look = runOnThread {
-            looking.open()
+        let hasBegun = Gate("the look")
+        let counter = runOnThread {
+            hasBegun.open()
             return openDescriptors()
         }
-        looking.wait()
+        hasBegun.wait()
         for _ in 0..<100 { sched_yield() }
         #expect(status != nil)
         status = nil
-        #expect(try look.join() == before)
+        #expect(try counter.join() == before)
     }
 
     @Test("a thread that was not joined is noticed")

@@ -20,9 +20,9 @@ private final class Witness: Sendable {
 
 @Suite("ThreadLocal", .census) struct ThreadLocalTests {
     private static let plain = ThreadLocal<Witness>()
-    private static let told = Recorder<String>("ends of threads")
+    private static let reported = Recorder<String>("ends of threads")
     private static let telling = ThreadLocal<Witness> { witness in
-        told.append("\(witness.name), still the value: \(valueOfTelling() === witness)")
+        reported.append("\(witness.name), still the value: \(valueOfTelling() === witness)")
     }
     private static func valueOfTelling() -> Witness? { telling.value }
 
@@ -69,23 +69,23 @@ private final class Witness: Sendable {
     }
 
     @Test("the end of a thread is reported once, while the object is still the slot's value")
-    func told() async throws {
+    func reported() async throws {
         let destroyed = Recorder<String>()
-        _ = Self.told.takeAll()
+        _ = Self.reported.takeAll()
         try await onNewThread { Self.telling.value = Witness("value", destroyed) }
-        #expect(Self.told.takeAll() == ["value, still the value: true"])
+        #expect(Self.reported.takeAll() == ["value, still the value: true"])
         #expect(destroyed.count == 1)
     }
 
     @Test("the end of a thread whose value was removed is not reported")
-    func untold() async throws {
+    func unreported() async throws {
         let destroyed = Recorder<String>()
-        _ = Self.told.takeAll()
+        _ = Self.reported.takeAll()
         try await onNewThread {
             Self.telling.value = Witness("value", destroyed)
             Self.telling.value = nil
         }
-        #expect(Self.told.takeAll().isEmpty)
+        #expect(Self.reported.takeAll().isEmpty)
         #expect(destroyed.count == 1)
     }
 }

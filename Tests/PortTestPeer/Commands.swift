@@ -58,7 +58,7 @@ func send(_ directory: String, _ name: String, count: Int) throws(PortError) {
 }
 
 /// Many connections to one port, all open before the first request.
-func crowd(_ directory: String, _ name: String, count: Int) throws(PortError) {
+func connectMany(_ directory: String, _ name: String, count: Int) throws(PortError) {
     let names = try nameServer(in: directory)
     guard let address = try? names.lookUp(name).destination.address() else { giveUp("no address") }
     var rights: [SendRight] = []
@@ -108,7 +108,7 @@ func useDomain(_ path: String) throws(PortError) {
 }
 
 /// Connects to a socket and says what its listener sends: bytes in hexadecimal, or nothing before it hangs up.
-func knock(_ path: String) {
+func connectRaw(_ path: String) {
     do throws(SystemError) {
         let socket = try sysPacketSocket()
         guard try sysConnect(socket.raw, path: path) else { return say("busy") }
@@ -119,8 +119,8 @@ func knock(_ path: String) {
             switch outcome {
             case .packet:
                 let bytes = (head.map { bytes(of: $0) } ?? []) + payload
-                return say("heard " + bytes.map { String($0, radix: 16) }.joined(separator: " "))
-            case .peerClosed: return say("heard nothing")
+                return say("received " + bytes.map { String($0, radix: 16) }.joined(separator: " "))
+            case .peerClosed: return say("received nothing")
             case .wouldBlock, .reset, .truncated, .descriptorsLost: continue
             }
         }

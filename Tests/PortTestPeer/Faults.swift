@@ -60,7 +60,7 @@ func pace(_ directory: String, _ name: String) throws(PortError) {
 
 /// Connects COUNT times, sends a request over each connection, says how many were answered, and keeps all connections
 /// until the input ends.
-func crowdThatStays(_ directory: String, _ name: String, count: Int) throws(PortError) {
+func connectManyAndStay(_ directory: String, _ name: String, count: Int) throws(PortError) {
     let names = try nameServer(in: directory)
     let first = try unlessBusy { () throws(PortError) in try names.lookUp(name) }
     guard let address = try? first.destination.address() else { giveUp("no address") }

@@ -8,8 +8,8 @@
 //   hold DIRECTORY                        obeys its input's lines "take NAME", "free NAME", "find NAME"
 //   ask DIRECTORY NAME ID TEXT            sends a request; "reply TEXT"
 //   send DIRECTORY NAME COUNT             sends COUNT numbered notes, one way, and exits
-//   crowd DIRECTORY NAME COUNT            COUNT connections at once, one request over each; "replies COUNT"
-//   crowd-that-stays DIRECTORY NAME COUNT the same, and keeps the connections until its input ends (Faults.swift)
+//   connect-many DIRECTORY NAME COUNT     COUNT connections at once, one request over each; "replies COUNT"
+//   connect-and-stay DIRECTORY NAME COUNT the same, and keeps the connections until its input ends (Faults.swift)
 //   ledger DIRECTORY NAME FILE            replies what it got, after it wrote that to the file; "ready"
 //   stream DIRECTORY NAME COUNT           sends the numbers below COUNT, alternately as request and as note
 //   pace DIRECTORY NAME                   a new connection and a request for each line of its input; "reply TEXT"
@@ -19,7 +19,7 @@
 //   traced-fault DIRECTORY                lets itself be traced, and traps in a handler
 //   traced DIRECTORY                      lets itself be traced; "traced", then a timer fires until its input ends
 //   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then becomes "activated"
-//   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
+//   connect-raw PATH                      connects to a socket's path as a stranger would; "received" what comes back
 //   variable NAME                         says "variable VALUE" of the environment, or "no variable"
 //   launch                                launches a worker process, asks it, and shuts it down (Commands.swift)
 //   wait DIRECTORY NAME                   waits for a name; "waiting", "found"
@@ -69,8 +69,8 @@ do throws(PortError) {
     case ("hold", 1): try hold(rest[0])
     case ("ask", 4): try ask(rest[0], rest[1], id: Int32(rest[2]) ?? 0, text: rest[3])
     case ("send", 3): try send(rest[0], rest[1], count: Int(rest[2]) ?? 0)
-    case ("crowd", 3): try crowd(rest[0], rest[1], count: Int(rest[2]) ?? 0)
-    case ("crowd-that-stays", 3): try crowdThatStays(rest[0], rest[1], count: Int(rest[2]) ?? 0)
+    case ("connect-many", 3): try connectMany(rest[0], rest[1], count: Int(rest[2]) ?? 0)
+    case ("connect-and-stay", 3): try connectManyAndStay(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("ledger", 3): try keepLedger(rest[0], rest[1], rest[2], rules)
     case ("stream", 3): try stream(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("pace", 2): try pace(rest[0], rest[1])
@@ -80,7 +80,7 @@ do throws(PortError) {
     case ("traced", 1): try traced(rest[0])
     case ("traced-fault", 1): try tracedFault(rest[0])
     case ("activated-again", 2): try activatedAgain(rest[0], rest[1])
-    case ("knock", 1): knock(rest[0])
+    case ("connect-raw", 1): connectRaw(rest[0])
     case ("variable", 1): say(sysEnvironment(rest[0]).map { "variable \($0)" } ?? "no variable")
     case ("launch", 0): try launch()
     case ("notice", 2): try notice(rest[0], rest[1])

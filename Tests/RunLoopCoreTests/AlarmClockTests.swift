@@ -12,15 +12,15 @@ import Testing
 
     @Test("alarms act when they are due, not before, in whichever order they were set")
     func act() async {
-        let rung = Recorder<Int>("alarms")
+        let fired = Recorder<Int>("alarms")
         let start = MonotonicInstant.now
         for number in [3, 1, 4, 2] {
             let deadline = start.advanced(by: .milliseconds(number))
-            _ = clock.set(for: deadline) { if .now >= deadline { rung.append(number) } }
+            _ = clock.set(for: deadline) { if .now >= deadline { fired.append(number) } }
         }
-        _ = clock.set(for: .distantPast) { rung.append(0) }
-        await rung.waitUntilCount(5)
-        #expect(rung.elements.sorted() == [0, 1, 2, 3, 4])
+        _ = clock.set(for: .distantPast) { fired.append(0) }
+        await fired.waitUntilCount(5)
+        #expect(fired.elements.sorted() == [0, 1, 2, 3, 4])
         #expect(clock.counts.alarms == 0)
     }
 
@@ -34,21 +34,21 @@ import Testing
     @Test("what a stopped alarm holds is released, and it does not act")
     func stopped() async {
         final class Held: Sendable {}
-        var rung = Recorder<Int>("alarms")
+        var fired = Recorder<Int>("alarms")
         weak var held: Held?
         var soon = MonotonicInstant.now
         // Until it was stopped before its date.
         repeat {
-            rung = Recorder<Int>("alarms")
+            fired = Recorder<Int>("alarms")
             soon = .after(.milliseconds(2))
             let made = Held()
             held = made
-            clock.stop(clock.set(for: soon) { [rung] in withExtendedLifetime(made) { rung.append(1) } })
+            clock.stop(clock.set(for: soon) { [fired] in withExtendedLifetime(made) { fired.append(1) } })
         } while .now >= soon
         #expect(held == nil)
-        _ = clock.set(for: soon.advanced(by: .nanoseconds(1))) { [rung] in rung.append(2) }
-        await rung.waitUntilCount(1)
-        #expect(rung.elements == [2])
+        _ = clock.set(for: soon.advanced(by: .nanoseconds(1))) { [fired] in fired.append(2) }
+        await fired.waitUntilCount(1)
+        #expect(fired.elements == [2])
     }
 
     @Test("alarms that are stopped leave one sleep, however many they were")
@@ -65,36 +65,36 @@ import Testing
             #expect(clock.counts.sleeps == sleeps)
         }
         // One that has acted leaves the sleeps that there were.
-        let rung = Counter("alarms")
-        _ = clock.set(for: start) { rung.increment() }
-        await rung.waitUntilCount(1)
+        let fired = Counter("alarms")
+        _ = clock.set(for: start) { fired.increment() }
+        await fired.waitUntilCount(1)
         #expect(clock.counts == (5, 3))
     }
 
     @Test("alarms that are each due before all earlier ones act, and leave no sleep")
     func decreasing() async {
-        let (rung, start) = (Counter("alarms"), MonotonicInstant.after(.milliseconds(20)))
+        let (fired, start) = (Counter("alarms"), MonotonicInstant.after(.milliseconds(20)))
         for number in 0..<200 {
-            _ = clock.set(for: start.advanced(by: .microseconds(-50 * number))) { rung.increment() }
+            _ = clock.set(for: start.advanced(by: .microseconds(-50 * number))) { fired.increment() }
         }
-        await rung.waitUntilCount(200)
+        await fired.waitUntilCount(200)
         while clock.counts.sleeps > 0 { await Task.yield() }
         #expect(clock.counts == (0, 0))
     }
 
     @Test("threads that set and stop alarms concurrently, around the time at which they are due, lose none")
     func threads() async throws {
-        let rung = Counter("alarms")
+        let fired = Counter("alarms")
         let threads = (0..<4).map { thread in
             runOnThread {
                 for number in 0..<200 {
-                    _ = self.clock.set(for: .after(.microseconds(number % 7 * 100))) { rung.increment() }
+                    _ = self.clock.set(for: .after(.microseconds(number % 7 * 100))) { fired.increment() }
                     self.clock.stop(self.clock.set(for: .after(.microseconds(number % 5 * 100))) {})
                 }
             }
         }
         for thread in threads { try await thread.join() }
-        await rung.waitUntilCount(800)
+        await fired.waitUntilCount(800)
         #expect(clock.counts.alarms == 0)
     }
 }

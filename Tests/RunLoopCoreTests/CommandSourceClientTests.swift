@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test("S15: a client not notified that the source came is not notified that it went, and not waited for")
-    func untold() async throws {
+    func notNotified() async throws {
         let trace = Recorder<String>()
         try await onLoop { client in
             let source = makeSource()

@@ -82,20 +82,20 @@ actor Pinned {
     func twoActors() async throws {
         try await withResident { loop in
             let (first, second) = (Pinned(to: loop), Pinned(to: loop))
-            let turns = await first.callDirectly(second)
-            #expect(turns == 0)
+            let passes = await first.callDirectly(second)
+            #expect(passes == 0)
         }
     }
 
     @Test("a task that prefers a loop calls functions without an isolation in the same pass")
     func sameTurn() async throws {
         try await withResident { loop in
-            let turns = await Task(executorPreference: loop) {
+            let passes = await Task(executorPreference: loop) {
                 let before = loop.passCount
                 for _ in 0..<10 { _ = await isCurrent(loop) }
                 return loop.passCount - before
             }.value
-            #expect(turns == 0)
+            #expect(passes == 0)
         }
     }
 

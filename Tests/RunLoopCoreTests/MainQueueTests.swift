@@ -6,8 +6,8 @@ import Testing
 
 /// The main loop runs in a program of its own (`main-loop-peer`): a test process does not run tests on its main thread.
 @Suite(.census) struct MainQueueTests {
-    private static let turn = ["beforeTimers", "beforeSources"]
-    private static let waitingTurn = turn + ["beforeWaiting", "afterWaiting"]
+    private static let pass = ["beforeTimers", "beforeSources"]
+    private static let waitingPass = pass + ["beforeWaiting", "afterWaiting"]
 
     /// What a scenario prints, over this library's loop and over CoreFoundation's.
     private func traces(of scenario: String) async throws -> (ours: [String], theirs: [String]) {
@@ -41,17 +41,17 @@ import Testing
     func order() async throws {
         let (ours, theirs) = try await traces(of: "order")
         #expect(
-            ours == ["entry"] + Self.waitingTurn + ["first block"] + Self.turn + ["source", "second block"]
-                + Self.waitingTurn + ["third block", "exit", "stopped"])
+            ours == ["entry"] + Self.waitingPass + ["first block"] + Self.pass + ["source", "second block"]
+                + Self.waitingPass + ["third block", "exit", "stopped"])
         #expect(ours == theirs)
     }
 
     @Test("CF 1: the main queue keeps a run in a common mode going, and its service is no handled source")
     func idle() async throws {
         let (ours, theirs) = try await traces(of: "idle")
-        let polling = ["entry"] + Self.turn
+        let polling = ["entry"] + Self.pass
         #expect(
-            ours == ["entry"] + Self.waitingTurn + ["exit", "timedOut"] + polling + ["exit", "timedOut"] + polling
+            ours == ["entry"] + Self.waitingPass + ["exit", "timedOut"] + polling + ["exit", "timedOut"] + polling
                 + ["block", "exit", "timedOut"])
         #expect(ours == theirs)
     }

@@ -98,10 +98,10 @@ import Testing
     func wakeUpInTurn() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
-            let turns = Counter("turns")
+            let passes = Counter("turns")
             loop.add(
                 RunLoopObserver(activities: .beforeTimers) { _, _ in
-                    if turns.increment() == 2 { loop.stop() } else { loop.wakeUp() }
+                    if passes.increment() == 2 { loop.stop() } else { loop.wakeUp() }
                 })
             #expect(loop.runGuarded() == .stopped)
         }
@@ -124,11 +124,11 @@ import Testing
         try await onLoop { loop in
             loop.add(idleSource())
             loop.add(RunLoopObserver(activities: .entry) { _, _ in loop.wakeUp() })
-            let turns = Counter("turns")
+            let passes = Counter("turns")
             loop.add(
-                RunLoopObserver(activities: .beforeTimers) { _, _ in if turns.increment() == 2 { loop.stop() } })
+                RunLoopObserver(activities: .beforeTimers) { _, _ in if passes.increment() == 2 { loop.stop() } })
             #expect(loop.runGuarded() == .stopped)
-            #expect(turns.value == 2)
+            #expect(passes.value == 2)
         }
     }
 
@@ -137,10 +137,10 @@ import Testing
         try await onLoop { loop in
             loop.add(idleSource())
             loop.add(idleSource(), to: "inner")
-            let turns = Counter("turns")
+            let passes = Counter("turns")
             loop.add(
                 RunLoopObserver(activities: .beforeTimers) { _, _ in
-                    if turns.increment() == 2 { return loop.stop() }
+                    if passes.increment() == 2 { return loop.stop() }
                     loop.wakeUp()
                     loop.run(mode: "inner", for: .zero)
                 })

@@ -31,9 +31,9 @@ import Testing
         let lines = try lines()
         for row in try rows() {
             let line = lines.first { "\($0.step)" == row[0] }?.text
-            let told = line?.firstMatch(of: /notify\(\.(\w+),/).map { String($0.1) }
+            let notified = line?.firstMatch(of: /notify\(\.(\w+),/).map { String($0.1) }
             let named = row[2].firstMatch(of: /`(\w+)`/).map { String($0.1) }
-            #expect(told == named, "step \(row[0])")
+            #expect(notified == named, "step \(row[0])")
         }
     }
 }

@@ -13,8 +13,8 @@ import Testing
 private final class PollingThread: Sendable {
     private let actions = Mutex<[@Sendable () -> Void]>([])
     private let mustEnd = Atomic<Bool>(false)
-    let looks = Counter("looks")
-    let looksForNothing = Counter("looks for nothing")
+    let polls = Counter("looks")
+    let emptyPolls = Counter("looks for nothing")
 
     func queueAction(_ action: @escaping @Sendable () -> Void) {
         actions.withLock { $0.append(action) }
@@ -31,8 +31,8 @@ private final class PollingThread: Sendable {
                 defer { actions = [] }
                 return actions.isEmpty
             }
-            if isEmpty { looksForNothing.increment() }
-            looks.increment()
+            if isEmpty { emptyPolls.increment() }
+            polls.increment()
             usleep(1000)
         }
     }
@@ -40,21 +40,21 @@ private final class PollingThread: Sendable {
 
 @Suite(.census(threadNames: ["resident"])) struct PollingThreadTests {
     private static let taskCount = 5
-    private static let looksBetween = 10
+    private static let pollsBetween = 10
 
     @Test("S21: a polling thread wakes for nothing between its actions")
     func polling() async throws {
         let (polling, done) = (PollingThread(), Counter("actions"))
         let thread = runOnThread { polling.main() }
         for number in 1...Self.taskCount {
-            await polling.looksForNothing.waitUntilCount(number * Self.looksBetween)
+            await polling.emptyPolls.waitUntilCount(number * Self.pollsBetween)
             polling.queueAction { done.increment() }
             await done.waitUntilCount(number)
         }
         polling.stop()
         try await thread.join()
-        #expect(polling.looksForNothing.value >= Self.taskCount * Self.looksBetween)
-        #expect(polling.looks.value - polling.looksForNothing.value <= Self.taskCount)
+        #expect(polling.emptyPolls.value >= Self.taskCount * Self.pollsBetween)
+        #expect(polling.polls.value - polling.emptyPolls.value <= Self.taskCount)
     }
 
     @Test("S20, S21: a resident thread wakes once for each task and never for nothing, in the time of as many polls")
@@ -63,7 +63,7 @@ private final class PollingThread: Sendable {
         while !thread.loop.isWaiting { sched_yield() }
         let before = thread.loop.passCount
         for number in 1...Self.taskCount {
-            for _ in 0..<Self.looksBetween { usleep(1000) }  // the time in which the other thread polls
+            for _ in 0..<Self.pollsBetween { usleep(1000) }  // the time in which the other thread polls
             #expect(thread.loop.isWaiting)
             try thread.perform { done.increment() }
             done.waitUntilCount(number)

@@ -77,8 +77,8 @@ import Testing
             #expect(loop.run(for: .seconds(-1)) == .timedOut)
             #expect(loop.kernelWaitCount == 0)
         }
-        let turn = ["entry", "beforeTimers", "beforeSources", "exit"]
-        #expect(trace.elements == turn + turn)
+        let pass = ["entry", "beforeTimers", "beforeSources", "exit"]
+        #expect(trace.elements == pass + pass)
     }
 
     @Test("a limit above zero is no poll, however short it is")
@@ -108,8 +108,8 @@ import Testing
             #expect(loop.runGuarded() == .stopped)
             try waker.join()
         }
-        let turn = ["beforeTimers", "beforeSources", "beforeWaiting", "afterWaiting"]
-        #expect(trace.elements == ["entry"] + turn + turn + ["exit"])
+        let pass = ["beforeTimers", "beforeSources", "beforeWaiting", "afterWaiting"]
+        #expect(trace.elements == ["entry"] + pass + pass + ["exit"])
     }
 
     @Test("one event per pass: two ready port-based sources take two passes")

@@ -106,24 +106,24 @@ import Testing
             }
             #expect(posting == 0)
             loop.add(RunLoopSource {}, to: "private")
-            let turns = 1000
+            let rounds = 1000
             let source = RunLoopSource { loop.perform { performed.value += 1 } }
             loop.add(source, to: "private")
             let running = Self.blockSteps(loop) {
-                for _ in 0..<turns {
+                for _ in 0..<rounds {
                     source.signal()
                     loop.run(mode: "private", for: .zero)
                 }
             }
             #expect(running == 0)
             let performing = Self.blockSteps(loop) {
-                for _ in 0..<turns { loop.perform(in: ["private"]) { own.value += 1 } }
+                for _ in 0..<rounds { loop.perform(in: ["private"]) { own.value += 1 } }
                 loop.run(mode: "private", for: .zero)
             }
-            #expect(performing <= 4 * turns && own.value == turns)
+            #expect(performing <= 4 * rounds && own.value == rounds)
             // A step at the first of each of three queues, and one when it is removed.
-            #expect(Self.blockSteps(loop) { loop.run() } <= 5 * (count + turns))
-            #expect(performed.value == count + turns)
+            #expect(Self.blockSteps(loop) { loop.run() } <= 5 * (count + rounds))
+            #expect(performed.value == count + rounds)
         }
     }
 

@@ -188,14 +188,14 @@ private final class Reports: Sendable {
     @Test("a monitor survives the end of the watched thread, and says that the stall is over")
     func threadEnd() async throws {
         let reports = Reports()
-        let kept = Mutex<RunLoopStallMonitor?>(nil)
+        let retained = Mutex<RunLoopStallMonitor?>(nil)
         try await onLoop { loop in
             let monitor = try RunLoopStallMonitor(of: loop, threshold: .milliseconds(1)) { reports.append($0) }
             loop.perform { reports.waitForFirst(1) }
             loop.run(for: .zero)
-            kept.withLock { $0 = monitor }
+            retained.withLock { $0 = monitor }
         }
-        let monitor = try #require(kept.withLock { $0.take() })
+        let monitor = try #require(retained.withLock { $0.take() })
         #expect(monitor.isValid)
         while !monitor.watch.isIdle { yieldThread() }
         #expect(reports.first.count == reports.last.count)

@@ -125,20 +125,22 @@ private func run() -> RunLoopTraceEvent.Kind { .runBegin(until: .distantFuture) 
     }
 
     @Test("the thread checks about once per threshold while the loop works, and not at all while it is idle")
-    func looks() {
+    func checks() {
         let loop = ScriptedLoop()
         var rings = loop.at(0, run()) ? 1 : 0
-        var (next, looks) = (loop.check(at: 0).next, 1)
+        var (next, checks) = (loop.check(at: 0).next, 1)
         for time in stride(from: Int64(0), to: 1_000, by: 2) {
             if loop.sleeps(at: time) { rings += 1 }
-            if next <= date(time) { (next, looks) = (loop.check(at: time).next, looks + 1) }
+            if next <= date(time) { (next, checks) = (loop.check(at: time).next, checks + 1) }
             if loop.wakes(at: time + 1) { rings += 1 }
         }
         #expect(rings == 1, "the thread is armed all the time")
-        #expect((9...12).contains(looks), "\(looks) looks in ten thresholds")
+        #expect((9...12).contains(checks), "\(checks) looks in ten thresholds")
         loop.sleeps(at: 1_000)
-        while next != .distantFuture { (next, looks) = (loop.check(at: next.nanoseconds / 1_000_000).next, looks + 1) }
-        #expect(looks <= 14 && loop.state.isIdle)
+        while next != .distantFuture {
+            (next, checks) = (loop.check(at: next.nanoseconds / 1_000_000).next, checks + 1)
+        }
+        #expect(checks <= 14 && loop.state.isIdle)
         #expect(loop.wakes(at: 50_000), "an idle loop that becomes busy rings")
     }
 

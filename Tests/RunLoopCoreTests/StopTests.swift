@@ -138,15 +138,15 @@ import Testing
         try await onLoop { loop in
             let source = idleSource()
             loop.add(source)
-            let turns = Counter("runs")
+            let runs = Counter("runs")
             let stopper = runOnThread {
-                turns.waitUntilCount(3)
+                runs.waitUntilCount(3)
                 loop.stop()
             }
             var result = RunLoopRunResult.timedOut
             repeat {
                 result = loop.run(for: .milliseconds(1), returnAfterSourceHandled: true)
-                turns.increment()
+                runs.increment()
             } while result != .stopped && result != .finished
             #expect(result == .stopped)
             try stopper.join()

@@ -76,8 +76,8 @@ import Testing
             loop.add(mailbox.source)
             mailbox.put(1)
             loop.runGuarded()
-            let looker = RunLoopObserver(activities: .beforeWaiting, repeats: false) { _, _ in loop.wakeUp() }
-            loop.add(looker)
+            let waker = RunLoopObserver(activities: .beforeWaiting, repeats: false) { _, _ in loop.wakeUp() }
+            loop.add(waker)
             // A loop that is about to sleep is woken by what comes then.
             loop.add(IdleHook { loop.perform { loop.stop() } })
             loop.runGuarded()

@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test("S23: each pass that waits has a pool of its own, and a pass that polls shares that of the next")
-    func turns() async throws {
+    func passes() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
             let pools = Pools(trace)

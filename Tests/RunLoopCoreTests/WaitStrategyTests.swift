@@ -123,9 +123,9 @@ import Testing
             } by: {
                 #expect(loop.run(for: .milliseconds(50)) == .timedOut)
             }
-            let (turns, waits, counts) = (loop.passCount, loop.kernelWaitCount, loop.waitCounts)
+            let (passes, waits, counts) = (loop.passCount, loop.kernelWaitCount, loop.waitCounts)
             #expect(loop.run(for: .seconds(5)) == .timedOut)
-            #expect(loop.passCount == turns + 1)
+            #expect(loop.passCount == passes + 1)
             #expect(loop.kernelWaitCount <= waits + 1)
             #expect(loop.waitCounts.sleeps == counts.sleeps + 1)
             let spins = { (counts: WaitCounts) in counts.spinsThatPaid + counts.spinsThatDidNot }

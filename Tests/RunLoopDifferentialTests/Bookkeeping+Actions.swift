@@ -28,7 +28,7 @@ extension Bookkeeping {
         case .stop, .wakeUp:
             guard let level = levels.last, !level.hasWaited else { return true }
             hasWakeUp = true
-            if level.turns == 0 { turnsBeforeWakeUp = turnCount }
+            if level.passes == 0 { passesBeforeWakeUp = passCount }
         case .run, .askContains, .askValid, .askCurrentMode, .askModes: break
         }
         return true

@@ -18,14 +18,14 @@ extension Bookkeeping {
 
     mutating func beginActivity(_ activity: Activity) {
         endBlocks()
-        if activity == .timers { turnCount += 1 }
-        let turnCount = turnCount
+        if activity == .timers { passCount += 1 }
+        let passCount = passCount
         changeLevel { level in
             level.activity = activity
             switch activity {
             case .timers:
-                level.turns += 1
-                (level.lastTurnNumber, level.turnNumber) = (level.turnNumber, turnCount)
+                level.passes += 1
+                (level.lastPassNumber, level.passNumber) = (level.passNumber, passCount)
                 level.hasWaited = false
                 level.hasHandledSource = false
                 level.hasCollected = false
@@ -34,8 +34,8 @@ extension Bookkeeping {
             case .woke: level.hasWaited = true
             case .exit:
                 level.isInExit = true
-                level.lastTurnNumber = level.turnNumber
-                level.hasWaited = level.turns > 0
+                level.lastPassNumber = level.passNumber
+                level.hasWaited = level.passes > 0
                 level.firesTimers = false
                 level.collected = []
             case .entry, .sources, .wait: level.collected = []
@@ -43,17 +43,17 @@ extension Bookkeeping {
         }
         if hasTakenWakeUp(at: activity) {
             hasWakeUp = false
-            turnsBeforeWakeUp = nil
+            passesBeforeWakeUp = nil
         }
     }
 
     /// Whether a wait has consumed the wake-up that there may have been.
     private func hasTakenWakeUp(at activity: Activity) -> Bool {
         guard let level = levels.last else { return false }
-        let waited = level.lastTurnNumber > (turnsBeforeWakeUp ?? 0)
+        let waited = level.lastPassNumber > (passesBeforeWakeUp ?? 0)
         switch activity {
-        case .timers: return level.turns > 1 && waited
-        case .exit: return level.turns > 0 && waited
+        case .timers: return level.passes > 1 && waited
+        case .exit: return level.passes > 0 && waited
         case .woke: return true
         case .entry, .sources, .wait: return false
         }
@@ -68,8 +68,8 @@ extension Bookkeeping {
         if case .milliseconds = level.limit { return .nothing }
         guard readablePorts(in: level.mode).isEmpty, dueTimers(in: level.mode).isEmpty else { return .nothing }
         servedModes.remove(level.mode)
-        changeLevel { $0.idleTurns += 1 }
-        return level.idleTurns < 2 ? .wakeUp : .stop
+        changeLevel { $0.idlePasses += 1 }
+        return level.idlePasses < 2 ? .wakeUp : .stop
     }
 
     mutating func beginCallout(_ item: Item) {

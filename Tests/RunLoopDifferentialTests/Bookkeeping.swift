@@ -23,12 +23,12 @@ struct Bookkeeping {
         var mode: Mode
         var limit: Limit
         var returns: Bool
-        var turns = 0
+        var passes = 0
         /// The numbers, over all runs, of the current pass and of the one before.
-        var turnNumber = 0
-        var lastTurnNumber = 0
+        var passNumber = 0
+        var lastPassNumber = 0
         /// How many passes had no effect.
-        var idleTurns = 0
+        var idlePasses = 0
         /// The activity whose observers are being called.
         var activity: Activity?
         /// The wait of the pass is over, for certain.
@@ -69,8 +69,8 @@ struct Bookkeeping {
     var hasWakeUp = false
     /// How many passes had begun when a wake-up came outside of passes: at entry, where a stop may leave it to the next
     /// run.
-    var turnsBeforeWakeUp: Int?
-    var turnCount = 0
+    var passesBeforeWakeUp: Int?
+    var passCount = 0
     /// Modes in which a port was served since their loop found nothing there.
     var servedModes: Set<Mode> = []
     var actionsLeft = 200

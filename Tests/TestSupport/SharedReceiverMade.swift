@@ -33,7 +33,7 @@ private let receiverMade = Result {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError(errno) }
     for end in ends {
-        keptEnds.append(SharedDescriptor(owning: end))
+        retainedEnds.append(SharedDescriptor(owning: end))
         try sysCloseOnExec(end)
     }
     _ = try sysWrite(ends[1], [1])
@@ -49,4 +49,4 @@ private let receiverMade = Result {
     _ = try IOThread.rooms()
 }
 
-private let keptEnds = Recorder<SharedDescriptor>()
+private let retainedEnds = Recorder<SharedDescriptor>()

@@ -81,7 +81,7 @@ static void half(const char *directory, const char *name) {
 }
 
 /// Connects as often as it may, and holds the connections until the input ends.
-static void crowd(const char *directory, const char *name) {
+static void connect_many(const char *directory, const char *name) {
     struct rlimit limit;
     int made = 0;
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -128,7 +128,7 @@ static void horde(const char *directory, const char *name) {
     for (int round = 0; read(STDIN_FILENO, &ignored, 1) != 0; round++) {
         for (int index = 0; index < COUNT; index++)
             while (send(connections[index], packet, sizeof packet, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {}
-        if (round == 0) printf("crowding\n");
+        if (round == 0) printf("sending\n");
         fflush(stdout);
         usleep(1000);
     }
@@ -137,7 +137,7 @@ static void horde(const char *directory, const char *name) {
 int run_hostile(const char *directory, const char *name, const char *act) {
     if (strcmp(act, "breaches") == 0) breaches(directory, name);
     else if (strcmp(act, "half") == 0) half(directory, name);
-    else if (strcmp(act, "crowd") == 0) crowd(directory, name);
+    else if (strcmp(act, "connect") == 0) connect_many(directory, name);
     else if (strcmp(act, "flood") == 0) flood(directory, name);
     else if (strcmp(act, "horde") == 0) horde(directory, name);
     else fail("no such act: %s", act);
