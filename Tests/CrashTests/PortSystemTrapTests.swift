@@ -40,10 +40,10 @@ import Testing
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             [isPipe = isPipe as Bool] in
             var lower = try lowerNumbers()
-            let bell = try EventDescriptor(isPipe ? .pipe : .eventfd)
+            let event = try EventDescriptor(isPipe ? .pipe : .eventfd)
             lower = []
-            sysClose(bell.raw)
-            bell.clear()
+            sysClose(event.raw)
+            event.clear()
             _ = lower
         }
         expectSentence("A doorbell cannot be read", in: result)

@@ -9,7 +9,7 @@ import Testing
 @Suite("Memory order", .census)
 struct MemoryOrderTests {
     /// An atomic by its name, in a file.
-    private struct Place: Hashable {
+    private struct Access: Hashable {
         var name: String
         var file: String
     }
@@ -18,24 +18,26 @@ struct MemoryOrderTests {
     func rows() throws {
         let documented = try Document("Docs/MemoryOrder.md").tableRows.filter { $0.count == 5 && $0[0].hasPrefix("`") }
             .flatMap { row in
-                row[1].split(separator: ",").map { Place(name: Self.unquoted(row[0]), file: Self.unquoted(String($0))) }
+                row[1].split(separator: ",").map {
+                    Access(name: Self.unquoted(row[0]), file: Self.unquoted(String($0)))
+                }
             }
         let found = try Self.accesses()
         #expect(Set(documented).count == documented.count)
-        for place in found.subtracting(documented) { Issue.record("no row: \(place.name) in \(place.file)") }
-        for place in Set(documented).subtracting(found) { Issue.record("no access: \(place.name) in \(place.file)") }
+        for row in found.subtracting(documented) { Issue.record("no row: \(row.name) in \(row.file)") }
+        for row in Set(documented).subtracting(found) { Issue.record("no access: \(row.name) in \(row.file)") }
         #expect(found.count > 40)
     }
 
-    private static func accesses() throws -> Set<Place> {
+    private static func accesses() throws -> Set<Access> {
         let access =
             /(\w+)(?:\.pointee)?\s*\.(?:load|store|exchange|compareExchange|weakCompareExchange|add|subtract|wrappingAdd|wrappingSubtract)\((?:[^()]|\([^()]*\))*?ordering: \.(\w+)/
-        var found: Set<Place> = []
+        var found: Set<Access> = []
         let directory = Document.packageDirectory + "/Sources"
         for path in try FileManager.default.subpathsOfDirectory(atPath: directory) where path.hasSuffix(".swift") {
             let text = try String(contentsOfFile: directory + "/" + path, encoding: .utf8)
             for match in text.replacing(/\/\/[^\n]*/, with: "").matches(of: access) where match.2 != "relaxed" {
-                found.insert(Place(name: String(match.1), file: path))
+                found.insert(Access(name: String(match.1), file: path))
             }
         }
         return found

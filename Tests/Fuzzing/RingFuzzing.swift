@@ -97,7 +97,7 @@ private struct Run {
         case (.broken, .broken): return false
         default: preconditionFailure("found what is not there, instead of \(expected)")
         }
-        precondition(reader.ring.isFilled == (published != position), "a quick look finds something else")
+        precondition(reader.ring.isFilled == (published != position), "a quick check finds something else")
         return true
     }
 

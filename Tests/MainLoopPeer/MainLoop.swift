@@ -102,13 +102,13 @@ struct CoreFoundationMainLoop: MainLoop {
     }
 
     func stream(_ perform: @escaping @Sendable () -> Void) {
-        guard let bell = try? EventDescriptor(.eventfd) else { return say("no eventfd") }
-        bell.signal()
-        let stream = Stream(bell, perform)
+        guard let event = try? EventDescriptor(.eventfd) else { return say("no eventfd") }
+        event.signal()
+        let stream = Stream(event, perform)
         var context = CFRunLoopSourceContext1()
         context.version = 1
         context.info = Unmanaged.passRetained(stream).toOpaque()
-        context.getPort = { info in info.map { Unmanaged<Stream>.fromOpaque($0).takeUnretainedValue().bell.raw } ?? -1 }
+        context.getPort = { info in info.map { Unmanaged<Stream>.fromOpaque($0).takeUnretainedValue().event.raw } ?? -1 }
         context.perform = { info in
             if let info { Unmanaged<Stream>.fromOpaque(info).takeUnretainedValue().perform() }
         }
@@ -133,16 +133,16 @@ struct CoreFoundationMainLoop: MainLoop {
 
 /// An eventfd that is readable again before each call: CFRunLoop has read it.
 private final class Stream: Sendable {
-    let bell: EventDescriptor
+    let event: EventDescriptor
     private let body: @Sendable () -> Void
 
-    init(_ bell: consuming EventDescriptor, _ body: @escaping @Sendable () -> Void) {
-        self.bell = bell
+    init(_ event: consuming EventDescriptor, _ body: @escaping @Sendable () -> Void) {
+        self.event = event
         self.body = body
     }
 
     func perform() {
-        bell.signal()
+        event.signal()
         body()
     }
 }

@@ -25,11 +25,11 @@ import Testing
         "what a message is charged to its sender's account is returned once, whatever becomes of its copies",
         arguments: [false, true])
     func charge(isDropped: Bool) {
-        let (ledger, owner) = (PeerQuotas(), PeerID.process(1))
-        func isSettled() -> Bool { ledger.withLock { $0.isEmpty } }
+        let (quotas, owner) = (PeerQuotas(), PeerID.process(1))
+        func isSettled() -> Bool { quotas.withLock { $0.isEmpty } }
         var original = MessageEnvelope()
         original.stamp(
-            remoteSender: .current, charge: ledger.charge(owner, forUnread: ResourceUsage(bytes: 5)), replyTarget: nil)
+            remoteSender: .current, charge: quotas.charge(owner, forUnread: ResourceUsage(bytes: 5)), replyTarget: nil)
         #expect(original.isCharged && !isSettled())
         var copy = original
         copy.remoteSender = nil
@@ -48,17 +48,17 @@ import Testing
         "the messages of a batch are charged together, until each of them is received, or gone",
         arguments: [[true, true, true], [true, false, true], [false, true, false], [false, false, false]])
     func batch(areTaken: [Bool]) {
-        let (ledger, owner) = (PeerQuotas(), PeerID.process(1))
+        let (quotas, owner) = (PeerQuotas(), PeerID.process(1))
         var messages: [MachMessage?] = []
         do {
             let cost = ResourceUsage(messages: 3, bytes: 30)
-            ledger.withLock { $0.charge(cost, by: owner) }
-            let envelope = MessageEnvelope(ofBatch: 3, from: .current, PeerCharge(ledger, owner, cost))
+            quotas.withLock { $0.charge(cost, by: owner) }
+            let envelope = MessageEnvelope(ofBatch: 3, from: .current, PeerCharge(quotas, owner, cost))
             for id in 0..<Int32(3) { messages.append(MachMessage(ofBatch: envelope, id: id, bytes: [])) }
         }
         var retained: [MachMessage] = []
         for (index, isTaken) in areTaken.enumerated() {
-            #expect(ledger.withLock { !$0.isEmpty })
+            #expect(quotas.withLock { !$0.isEmpty })
             guard var message = messages[index].take(), isTaken else { continue }
             message.noteDequeued()
             #expect(message.remoteSender == .current)
@@ -69,7 +69,7 @@ import Testing
             #expect(copy.remoteSender == .current)
             if areTaken.allSatisfy(\.self) { retained.append(message) }
         }
-        #expect(ledger.withLock { $0.isEmpty })
+        #expect(quotas.withLock { $0.isEmpty })
     }
 
     @Test("a message without an envelope is small: two words beside its part")

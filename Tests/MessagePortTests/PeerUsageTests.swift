@@ -7,12 +7,12 @@ import TestSupport
 import Testing
 
 @Suite("PeerUsage") struct PeerUsageTests {
-    private func accounts(connections: Int = 10) -> Ledger {
-        let ledger = Ledger()
-        ledger.accounts.limits.connections = connections
-        ledger.accounts.limits.queuedBytes = 100
-        ledger.accounts.limits.queuedDescriptors = 10
-        return ledger
+    private func accounts(connections: Int = 10) -> Accounts {
+        let usage = Accounts()
+        usage.accounts.limits.connections = connections
+        usage.accounts.limits.queuedBytes = 100
+        usage.accounts.limits.queuedDescriptors = 10
+        return usage
     }
 
     @Test("a process has as many connections as it may, others have their own")
@@ -196,7 +196,7 @@ import Testing
 
     /// Accounts, with a connection 10 * user + n for each of `counts` processes of users by their distance from this
     /// one.
-    private func accounts(_ counts: [UInt32: Int], queueLimit: Int? = nil) -> Ledger {
+    private func accounts(_ counts: [UInt32: Int], queueLimit: Int? = nil) -> Accounts {
         let accounts = accounts()
         accounts.accounts.queueLimit = queueLimit
         for (user, count) in counts {
@@ -319,7 +319,7 @@ import Testing
 }
 
 /// Accounts in a box, so that expectations can change them.
-private final class Ledger {
+private final class Accounts {
     var accounts = PeerUsage(limits: .standard, ownUser: sysIsOwnUser(sysUserID()) ? sysUserID() : nil)
 
     var isEmpty: Bool { accounts.isEmpty }

@@ -22,7 +22,7 @@ private func listener(at path: String, backlog: CInt = 128) throws -> SharedDesc
     return socket
 }
 
-extension Place {
+extension NameFixture {
     /// The path at which the name's socket is declared; makes the directory.
     fileprivate func declared(_ name: String) throws -> String {
         mkdir(directory + "/declared", 0o700)
@@ -46,37 +46,37 @@ extension Place {
 struct ActivationTests {
     @Test("a client finds a declared name before its owner runs, and the owner answers the request once it comes")
     func beforeStart() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let socket = try listener(at: place.declared("org.example"))
-            let port = try RemoteMessagePort(name: "org.example", nameServer: place.names)
-            #expect(try place.names.list() == [])
+        try await withFixture(leaving: .anything) { fixture in
+            let socket = try listener(at: fixture.declared("org.example"))
+            let port = try RemoteMessagePort(name: "org.example", nameServer: fixture.names)
+            #expect(try fixture.names.list() == [])
             let request = runOnThread { try port.ask(Act.process) }
-            let server = try place.launch("activated", "org.example", [socket.rawValue])
+            let server = try fixture.launch("activated", "org.example", [socket.rawValue])
             try server.expect("checked in")
             let reply = try request.join()
             #expect(reply == "\(server.processID)")
-            #expect(try place.names.list().map(\.owner) == [server.processID])
+            #expect(try fixture.names.list().map(\.owner) == [server.processID])
             // The name leads to the same port as before.
-            let again = try place.names.lookUp("org.example")
+            let again = try fixture.names.lookUp("org.example")
             #expect(again == port.right)
             #expect(try server.waitForExit().end == .exited(0))
-            #expect(try place.names.list() == [])
-            let path = try place.declared("org.example")
+            #expect(try fixture.names.list() == [])
+            let path = try fixture.declared("org.example")
             #expect(FileManager.default.fileExists(atPath: path), "the supervisor's")
         }
     }
 
     @Test("a look-up waits for room where too many clients wait to be accepted, up to its limit")
     func busy() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let socket = try listener(at: place.declared("busy"), backlog: 0)
+        try await withFixture(leaving: .anything) { fixture in
+            let socket = try listener(at: fixture.declared("busy"), backlog: 0)
             let first = SharedDescriptor(try sysPacketSocket())
-            #expect(try sysConnect(first.rawValue, path: place.declared("busy")))
-            #expect(failure { _ = try place.names.lookUp("busy", within: .zero) }?.code == .sendTimedOut)
+            #expect(try sysConnect(first.rawValue, path: fixture.declared("busy")))
+            #expect(failure { _ = try fixture.names.lookUp("busy", within: .zero) }?.code == .sendTimedOut)
             let before = MonotonicInstant.now
-            #expect(failure { _ = try place.names.lookUp("busy", within: .milliseconds(50)) }?.code == .sendTimedOut)
+            #expect(failure { _ = try fixture.names.lookUp("busy", within: .milliseconds(50)) }?.code == .sendTimedOut)
             #expect(before.duration(to: .now) >= .milliseconds(50))
-            let client = runOnThread { try place.names.lookUp("busy", within: Watchdog.patience) }
+            let client = runOnThread { try fixture.names.lookUp("busy", within: Watchdog.patience) }
             _ = try sysAccept(socket.rawValue)
             #expect(try !client.join().isDead)
         }
@@ -84,11 +84,11 @@ struct ActivationTests {
 
     @Test("an owner that is killed is followed by the next, and no client is refused, 20 times in a row")
     func restart() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let socket = try listener(at: place.declared("name"))
+        try await withFixture(leaving: .anything) { fixture in
+            let socket = try listener(at: fixture.declared("name"))
             for _ in 0..<20 {
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
-                let server = try place.launch("activated", "name", [socket.rawValue])
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
+                let server = try fixture.launch("activated", "name", [socket.rawValue])
                 #expect(try port.ask(Act.process) == "\(server.processID)")
                 try server.killAndReap()
                 #expect(failure { _ = try port.ask(Act.process) }?.code == .deadName)
@@ -98,16 +98,16 @@ struct ActivationTests {
 
     @Test("the descriptor's name serves where the path does not")
     func byDescriptorName() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let (one, two) = (
-                try listener(at: place.scratch.path("one")), try listener(at: place.scratch.path("two"))
+                try listener(at: fixture.scratch.path("one")), try listener(at: fixture.scratch.path("two"))
             )
             let sockets = [one.rawValue, two.rawValue]
-            let server = try place.launch("activated", "name", sockets, names: "other:name")
+            let server = try fixture.launch("activated", "name", sockets, names: "other:name")
             try server.expect("checked in")
-            let record = try place.socket("name")
-            #expect(record == place.scratch.path("two"))
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let record = try fixture.socket("name")
+            #expect(record == fixture.scratch.path("two"))
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             #expect(try port.ask(Act.process) == "\(server.processID)")
             try server.waitForExit()
         }
@@ -115,26 +115,26 @@ struct ActivationTests {
 
     @Test("the path wins over the descriptor's name, which several sockets of one unit share")
     func pathBeforeDescriptorName() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let paths = [
-                place.scratch.path("elsewhere"), try place.declared("second"), try place.declared("first"),
+                fixture.scratch.path("elsewhere"), try fixture.declared("second"), try fixture.declared("first"),
             ]
             let listeners = try paths.map { try listener(at: $0) }
             let sockets = listeners.map(\.rawValue)
             // All sockets have the name of the first.
             for (name, path) in [("first", paths[2]), ("second", paths[1])] {
-                let server = try place.launch("activated", name, sockets, names: "first:first:first")
+                let server = try fixture.launch("activated", name, sockets, names: "first:first:first")
                 try server.expect("checked in")
-                #expect(try place.socket(name) == path)
+                #expect(try fixture.socket(name) == path)
                 try server.waitForExit()
             }
             // Without a path of its own a name does not get a socket that is declared for another.
-            let server = try place.launch("activated", "third", [sockets[1]], names: "third")
+            let server = try fixture.launch("activated", "third", [sockets[1]], names: "third")
             try server.expect("error nameNotDeclared")
             try server.waitForExit()
-            let last = try place.launch("activated", "third", [sockets[1], sockets[0]], names: "third:third")
+            let last = try fixture.launch("activated", "third", [sockets[1], sockets[0]], names: "third:third")
             try last.expect("checked in")
-            #expect(try place.socket("third") == paths[0])
+            #expect(try fixture.socket("third") == paths[0])
             try last.waitForExit()
             withExtendedLifetime(listeners) {}
         }
@@ -144,40 +144,40 @@ struct ActivationTests {
         "a wait finds a socket that is declared during it, and a directory of sockets that comes",
         arguments: [true, false])
     func declaredLater(isDirectoryThere: Bool) async throws {
-        try await withPlace(leaving: .anything) { place in
-            if isDirectoryThere { _ = try place.declared("name") }
-            let hasPolled = Gate("the second look")
+        try await withFixture(leaving: .anything) { fixture in
+            if isDirectoryThere { _ = try fixture.declared("name") }
+            let hasPolled = Gate("the second poll")
             let waiter = runOnThread {
                 try SystemCallFaults.with([.init(.poll, .precede { hasPolled.open() }, skipping: 1)]) {
-                    try place.names.waitFor("name", within: patience)
+                    try fixture.names.waitFor("name", within: patience)
                 }.result
             }
             let task = Recorder<SendRight>("the task's right")
-            Task { task.append(try await place.names.waitFor("name", within: patience)) }
+            Task { task.append(try await fixture.names.waitFor("name", within: patience)) }
             // It has its path before it listens.
             let socket = SharedDescriptor(try sysPacketSocket())
-            try sysBind(socket.rawValue, path: place.declared("name"))
+            try sysBind(socket.rawValue, path: fixture.declared("name"))
             hasPolled.wait()
             #expect(!waiter.hasEnded)
             try sysListen(socket.rawValue, backlog: 128)
             let right = try waiter.join()
             #expect(task.waitUntilCount(1) == [right])
-            #expect(try right == place.names.lookUp("name"))
+            #expect(try right == fixture.names.lookUp("name"))
             // A removed directory of names does not hide it.
-            try FileManager.default.removeItem(atPath: place.directory + "/names")
-            #expect(try place.names.waitFor("name", within: patience) == right)
+            try FileManager.default.removeItem(atPath: fixture.directory + "/names")
+            #expect(try fixture.names.waitFor("name", within: patience) == right)
         }
     }
 
     @Test("a local port checks in, answers, and has its name")
     func localPort() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             #expect(
-                failure { _ = try LocalMessagePort(checkingInAs: "name", nameServer: place.names) { _, _ in nil } }?
+                failure { _ = try LocalMessagePort(checkingInAs: "name", nameServer: fixture.names) { _, _ in nil } }?
                     .code == .nameNotDeclared)
-            let socket = try listener(at: place.declared("name"))
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
-            let server = try place.launch("activated-local", "name", [socket.rawValue])
+            let socket = try listener(at: fixture.declared("name"))
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
+            let server = try fixture.launch("activated-local", "name", [socket.rawValue])
             try server.expect("checked in as name")
             #expect(try port.ask(1, "abc") == "cba")
             try server.waitForExit()
@@ -186,9 +186,9 @@ struct ActivationTests {
 
     @Test("a socket is used once, and no child and no later program finds it")
     func once() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let socket = try listener(at: place.declared("name"))
-            let server = try place.launch("activated-again", "name", [socket.rawValue], names: "unit.socket")
+        try await withFixture(leaving: .anything) { fixture in
+            let socket = try listener(at: fixture.declared("name"))
+            let server = try fixture.launch("activated-again", "name", [socket.rawValue], names: "unit.socket")
             for line in ["checked in", "error alreadyCheckedIn", "error nameNotDeclared", "error nameNotDeclared"] {
                 try server.expect(line)
             }
@@ -198,17 +198,17 @@ struct ActivationTests {
 
     @Test("a process without a declared socket gets an error, and may register")
     func notDeclared() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let port = MachPort()
-            #expect(failure { try place.names.checkIn(port, name: "name") }?.code == .nameNotDeclared)
-            #expect(failure { try place.names.checkIn(port, name: "") }?.code == .nameEmpty)
-            try place.names.register(port, name: "name")
+            #expect(failure { try fixture.names.checkIn(port, name: "name") }?.code == .nameNotDeclared)
+            #expect(failure { try fixture.names.checkIn(port, name: "") }?.code == .nameEmpty)
+            try fixture.names.register(port, name: "name")
             port.invalidate()
-            #expect(failure { try place.names.checkIn(port, name: "name") }?.code == .invalidPort)
-            let socket = try listener(at: place.declared("name"))
+            #expect(failure { try fixture.names.checkIn(port, name: "name") }?.code == .invalidPort)
+            let socket = try listener(at: fixture.declared("name"))
             // Meant for another process; for another name; none at all.
             for (name, process, count) in [("name", "1", "1"), ("other", "$$", "1"), ("name", "$$", "0")] {
-                let server = try place.launch("activated", name, [socket.rawValue], process: process, count: count)
+                let server = try fixture.launch("activated", name, [socket.rawValue], process: process, count: count)
                 try server.expect("error nameNotDeclared")
                 try server.waitForExit()
             }
@@ -217,28 +217,28 @@ struct ActivationTests {
 
     @Test("a descriptor that is no listening packet socket with a path is refused, and so is a senseless environment")
     func invalid() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             func expectInvalid(_ descriptor: CInt, names: String = "name", process: String = "$$", count: String = "1")
                 throws
             {
-                let server = try place.launch(
+                let server = try fixture.launch(
                     "activated", "name", [descriptor], names: names, process: process, count: count)
                 try server.expect("error activationInvalid")
                 #expect(try server.waitForExit().end == .exited(0))
             }
-            let good = try listener(at: place.declared("name"))
+            let good = try listener(at: fixture.declared("name"))
             try expectInvalid(good.rawValue, process: "me")
             try expectInvalid(good.rawValue, count: "many")
             try expectInvalid(good.rawValue, count: "-1")
             try expectInvalid(good.rawValue, count: "3")
             try expectInvalid(good.rawValue, names: "name:more")
             let deaf = SharedDescriptor(try sysPacketSocket())
-            try sysBind(deaf.rawValue, path: place.scratch.path("deaf"))
+            try sysBind(deaf.rawValue, path: fixture.scratch.path("deaf"))
             try expectInvalid(deaf.rawValue)
             let nameless = SharedDescriptor(try sysPacketSocket())
             try expectInvalid(nameless.rawValue)
             let stream = SharedDescriptor(owning: socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0))
-            try sysBind(stream.rawValue, path: place.scratch.path("stream"))
+            try sysBind(stream.rawValue, path: fixture.scratch.path("stream"))
             try sysListen(stream.rawValue, backlog: 1)
             try expectInvalid(stream.rawValue)
             let file = SharedDescriptor(try sysOpen("/dev/null", .reading))
@@ -248,17 +248,17 @@ struct ActivationTests {
 
     @Test("a name that another process registered is taken for the declared owner too, which can check in later")
     func taken() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let socket = try listener(at: place.declared("name"))
+        try await withFixture(leaving: .anything) { fixture in
+            let socket = try listener(at: fixture.declared("name"))
             let own = MachPort()
-            try place.names.register(own, name: "name")
+            try fixture.names.register(own, name: "name")
             // The registered port comes before the declared socket.
-            #expect(try place.names.lookUp("name") == own.makeSendRight())
-            let server = try place.launch("activated", "name", [socket.rawValue])
+            #expect(try fixture.names.lookUp("name") == own.makeSendRight())
+            let server = try fixture.launch("activated", "name", [socket.rawValue])
             try server.expect("error nameTaken, owner \(sysProcessID())")
             try server.waitForExit()
             own.invalidate()
-            let next = try place.launch("activated", "name", [socket.rawValue])
+            let next = try fixture.launch("activated", "name", [socket.rawValue])
             try next.expect("checked in")
             try next.waitForExit()
         }
@@ -286,25 +286,25 @@ struct ActivationTests {
         .enabled(if: FileManager.default.isExecutableFile(atPath: activator), "needs systemd-socket-activate"),
         arguments: [nil, "org.example.activated"])
     func systemd(descriptorName: String?) async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let name = "org.example.activated"
-            let path = try place.declared(name)
+            let path = try fixture.declared(name)
             var arguments = ["--seqpacket", "-l", path]
             if let descriptorName { arguments.append("--fdname=" + descriptorName) }
             let server = try ChildProcess(
                 activator,
-                arguments + [try builtProduct("port-test-peer"), "activated", place.directory, name])
+                arguments + [try builtProduct("port-test-peer"), "activated", fixture.directory, name])
             // It reports only on its standard error that it listens. Each look-up that succeeds is a client.
             let deadline = Watchdog.deadline
             var port: RemoteMessagePort?
             while port == nil, .now < deadline {
-                port = try? RemoteMessagePort(name: name, nameServer: place.names)
+                port = try? RemoteMessagePort(name: name, nameServer: fixture.names)
                 sched_yield()
             }
             let reply = try #require(port).ask(Act.process)
             #expect(reply == "\(server.processID)")
             try server.expect("checked in")
-            #expect(try place.names.list().map(\.name) == [name])
+            #expect(try fixture.names.list().map(\.name) == [name])
             let result = try server.waitForExit()
             #expect(result.end == .exited(0), "\(result.errors)")
         }

@@ -10,10 +10,10 @@ import Testing
 @Suite("Assumptions of programs: queues that call the handler", .shared) struct AssumptionsDispatchers {
     /// Serves a port by a queue while `body` runs.
     private func dispatching(
-        _ queue: DispatchQueue, at place: Place, queueLimit: Int = MachPort.defaultQueueLimit,
+        _ queue: DispatchQueue, at fixture: NameFixture, queueLimit: Int = MachPort.defaultQueueLimit,
         _ handler: @escaping LocalMessagePort.Handler, _ body: (LocalMessagePort) throws -> Void
     ) throws {
-        let local = try place.local(queueLimit: queueLimit, handler)
+        let local = try fixture.local(queueLimit: queueLimit, handler)
         defer {
             local.invalidate()
             queue.sync(flags: .barrier) {}  // a running handler retains the port
@@ -26,20 +26,20 @@ import Testing
         "A21: a queue calls the handler, one message after the other and in order, though it could do more",
         arguments: Way.allCases)
     func order(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let key = DispatchSpecificKey<Bool>()
             let queue = DispatchQueue(label: "wide", attributes: .concurrent)
             queue.setSpecific(key: key, value: true)
             let (seen, inside) = (Recorder<Int32>("messages"), Counter())
             let strangers = Counter()
-            try dispatching(queue, at: place) { _, message in
+            try dispatching(queue, at: fixture) { _, message in
                 if inside.increment() != 1 + 2 * seen.count { strangers.increment() }  // another is inside
                 if DispatchQueue.getSpecific(key: key) != true { strangers.increment() }
                 seen.append(message.id)
                 inside.increment()
                 return Array("\(message.id)".utf8)
             } _: { _ in
-                let remote = try place.remote(over: way)
+                let remote = try fixture.remote(over: way)
                 for id in 0..<Int32(200) { try remote.send(MachMessage(id: id), sendLimit: patience) }
                 #expect(try remote.ask(200) == "200")
                 #expect(seen.elements == Array(0...200))
@@ -50,31 +50,31 @@ import Testing
 
     @Test("A21: messages of another process reach the handler on the queue")
     func otherProcess() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let queue = DispatchQueue(label: "server")
             let seen = Recorder<String>("notes")
-            try dispatching(queue, at: place, queueLimit: 2) { _, message in
+            try dispatching(queue, at: fixture, queueLimit: 2) { _, message in
                 seen.append(message.text)
                 return message.bytes.reversed()
             } _: { _ in
-                try withPeer(["send", place.directory, "name", "500"], at: place) { _ in
+                try withPeer(["send", fixture.directory, "name", "500"], at: fixture) { _ in
                     #expect(seen.waitUntilCount(500) == (0..<500).map(String.init))
                 }
-                try withPeer(["ask", place.directory, "name", "1", "abc"], at: place) { try $0.expect("reply cba") }
+                try withPeer(["ask", fixture.directory, "name", "1", "abc"], at: fixture) { try $0.expect("reply cba") }
             }
         }
     }
 
     @Test("A21: nil ends it: later messages wait, for another queue or a loop", arguments: Way.allCases)
     func detach(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let queue = DispatchQueue(label: "server")
             let seen = Recorder<Int32>("messages")
-            try dispatching(queue, at: place) { _, message in
+            try dispatching(queue, at: fixture) { _, message in
                 seen.append(message.id)
                 return nil
             } _: { local in
-                let remote = try place.remote(over: way)
+                let remote = try fixture.remote(over: way)
                 try remote.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
                 try local.setDispatcher(nil)
                 for id in Int32(2)...4 { try remote.send(MachMessage(id: id)) }
@@ -95,9 +95,9 @@ import Testing
 
     @Test("A21: a run-loop source and a queue exclude each other, as in CFMessagePort")
     func exclusive() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let queue = DispatchQueue(label: "server")
-            let local = try place.local()
+            let local = try fixture.local()
             let source = try local.runLoopSource()
             let dispatcher: MachPort.Dispatcher = { queue.async(execute: $0) }
             #expect(failure { try local.setDispatcher(dispatcher) }?.code == .servedElsewhere)
@@ -107,9 +107,9 @@ import Testing
             try local.setDispatcher(dispatcher)
             #expect(failure { _ = try local.runLoopSource() }?.code == .servedElsewhere)
             #expect(failure { try local.schedule() }?.code == .servedElsewhere)
-            #expect(try place.remote(over: .memory).ask(1, "abc") == "cba")
+            #expect(try fixture.remote(over: .memory).ask(1, "abc") == "cba")
             try local.setDispatcher { $0() }
-            #expect(try place.remote(over: .memory).ask(1, "abc") == "cba")
+            #expect(try fixture.remote(over: .memory).ask(1, "abc") == "cba")
             try local.setDispatcher(nil)
             try local.schedule()
             #expect(failure { try local.setDispatcher(dispatcher) }?.code == .servedElsewhere)
@@ -124,12 +124,12 @@ import Testing
         "A17, A18, A21: a queue retains the port; a handler that ends it replies, and its captures are released",
         arguments: Way.allCases)
     func lifetime(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let queue = DispatchQueue(label: "server")
             let released = Counter("releases")
             func serve() throws {
                 let captive = Captive(released)
-                try place.local { port, message in
+                try fixture.local { port, message in
                     withExtendedLifetime(captive) {
                         if message.id == 2 { port.invalidate() }
                         return Array("\(released.value)".utf8)
@@ -137,7 +137,7 @@ import Testing
                 }.setDispatcher { queue.async(execute: $0) }
             }
             try serve()
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             #expect(try remote.ask(1) == "0")
             #expect(try remote.ask(2) == "0")
             released.waitUntilCount(1)
@@ -147,17 +147,17 @@ import Testing
 
     @Test("A11: while a queue's handler is slow senders wait, and the shared thread sleeps", arguments: Way.allCases)
     func pressure(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let queue = DispatchQueue(label: "server")
             let (begun, goOn) = (Gate(), Gate())
             let seen = Recorder<Int32>("messages")
-            try dispatching(queue, at: place, queueLimit: 2) { _, message in
+            try dispatching(queue, at: fixture, queueLimit: 2) { _, message in
                 begun.open()
                 goOn.wait()
                 seen.append(message.id)
                 return nil
             } _: { _ in
-                let remote = try place.remote(over: way)
+                let remote = try fixture.remote(over: way)
                 try remote.send(MachMessage(id: 0), sendLimit: patience)
                 begun.wait()
                 var count: Int32 = 1
@@ -184,12 +184,13 @@ import Testing
     @Test("an asynchronous request has its reply, its limits, and the object's end", arguments: Way.allCases)
     func asynchronous(way: Way) async throws {
         try await withScratchDirectory { scratch in
-            let place = try Place(scratch)
-            let local = try place.local { _, message in message.id == 2 ? Self.keep(message) : message.bytes.reversed()
+            let fixture = try NameFixture(scratch)
+            let local = try fixture.local { _, message in
+                message.id == 2 ? Self.keep(message) : message.bytes.reversed()
             }
             let queue = DispatchQueue(label: "server")
             try local.setDispatcher { queue.async(execute: $0) }
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             for limit in [Duration.unlimited, .seconds(3_600), .replyLimit(cfSeconds: 1e9)] {
                 let reply = try await remote.request(MachMessage(text: "abc"), sendLimit: limit, replyLimit: limit)
                 #expect(reply.text == "cba")
@@ -216,14 +217,14 @@ import Testing
         "A21: a dispatcher may call its block itself: however many messages wait, and others are served meanwhile",
         arguments: Way.allCases)
     func atOnce(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let count = Int32(way == .memory ? 50_000 : 5_000)
             let seen = Recorder<Int32>("messages")
-            let local = try place.local(queueLimit: MachPort.maximumQueueLimit) { _, message in
+            let local = try fixture.local(queueLimit: MachPort.maximumQueueLimit) { _, message in
                 seen.append(message.id)
                 return message.bytes.reversed()
             }
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             let sending = runOnThread {
                 for id in 0..<count { try remote.send(MachMessage(id: id), sendLimit: patience) }
             }
@@ -238,16 +239,16 @@ import Testing
 
     @Test("A21: a dispatcher that calls its block itself when it is on its queue already keeps the order")
     func atOnceOnQueue() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let key = DispatchSpecificKey<Bool>()
             let queue = DispatchQueue(label: "server")
             queue.setSpecific(key: key, value: true)
             let seen = Recorder<Int32>("messages")
-            let local = try place.local(queueLimit: MachPort.maximumQueueLimit) { _, message in
+            let local = try fixture.local(queueLimit: MachPort.maximumQueueLimit) { _, message in
                 seen.append(message.id)
                 return nil
             }
-            let remote = try place.remote(over: .memory)
+            let remote = try fixture.remote(over: .memory)
             for id in 0..<Int32(20_000) { try remote.send(MachMessage(id: id)) }
             try local.setDispatcher { block in
                 if DispatchQueue.getSpecific(key: key) == true { block() } else { queue.async(execute: block) }

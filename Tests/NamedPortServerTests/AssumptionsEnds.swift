@@ -13,9 +13,9 @@ import Testing
         "A13: when the server is gone, its name is unknown, the old object invalid, and a request fails with -3",
         arguments: Way.allCases)
     func gone(way: Way) async throws {
-        try await withPlace { place in
-            let local = try place.local()
-            let remote = try place.remote(over: way)
+        try await withFixture { fixture in
+            let local = try fixture.local()
+            let remote = try fixture.remote(over: way)
             #expect(remote.isValid)
             local.invalidate()
             #expect(!remote.isValid)
@@ -26,7 +26,7 @@ import Testing
             ]
             #expect(errors.map(\.?.code) == [.deadName, .deadName, .deadName])
             #expect(errors.map(\.?.cfStatus) == [-3, -3, -3])
-            #expect(failure { _ = try place.remote(over: way) }?.code == .nameUnknown)
+            #expect(failure { _ = try fixture.remote(over: way) }?.code == .nameUnknown)
             remote.invalidate()
             #expect(failure { try remote.send(MachMessage()) }?.code == .invalidPort)
             #expect(failure { try remote.send(MachMessage()) }?.cfStatus == -3)
@@ -35,8 +35,8 @@ import Testing
 
     @Test("A13: a server that ends before it replies: -5", arguments: Way.allCases)
     func endsBeforeReply(way: Way) async throws {
-        try await withPlace { place in
-            try place.serving(over: way) { port, message in
+        try await withFixture { fixture in
+            try fixture.serving(over: way) { port, message in
                 port.invalidate()
                 message.takeReplyRight()?.drop()
                 return nil
@@ -45,7 +45,7 @@ import Testing
                 #expect(error?.code == .peerDied)
                 #expect(error?.delivery == .read)
             }
-            try place.serving(over: way) { port, _ in
+            try fixture.serving(over: way) { port, _ in
                 port.invalidate()
                 ThreadRunLoop.current.stop()
                 return nil
@@ -54,8 +54,8 @@ import Testing
                 #expect(reply == "")  // it replied, for it was handling the request
                 #expect(!local.isValid)
             }
-            let local = try place.local()
-            let remote = try place.remote(over: way)
+            let local = try fixture.local()
+            let remote = try fixture.remote(over: way)
             let asking = runOnThread { failure { _ = try remote.ask(1) } }
             try Self.takeAndEnd(local)
             let error = try asking.join()
@@ -73,16 +73,16 @@ import Testing
 
     @Test("A13: between processes too: a killed server is -5 for a waiting request, then -3, and unknown")
     func killed() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer(at: place, endsAs: .signalled(9)) { server in
-                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer(at: fixture, endsAs: .signalled(9)) { server in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                 let dying = failure { _ = try remote.ask(Act.die) }
                 #expect(dying?.code == .peerDied)
                 #expect(dying?.cfStatus == -5)
                 try server.waitForExit()
                 #expect(!remote.isValid)
                 #expect(failure { _ = try remote.ask(Act.reverse) }?.cfStatus == -3)
-                let again = failure { _ = try RemoteMessagePort.shared(name: "server", nameServer: place.names) }
+                let again = failure { _ = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names) }
                 #expect(again?.code == .nameUnknown)
             }
         }
@@ -90,9 +90,9 @@ import Testing
 
     @Test("A28: the peer's end invalidates the object and notifies once, on the given loop", arguments: Way.allCases)
     func invalidations(way: Way) async throws {
-        try await withPlace { place in
-            let local = try place.local()
-            let remote = try place.remote(over: way)
+        try await withFixture { fixture in
+            let local = try fixture.local()
+            let remote = try fixture.remote(over: way)
             let invalidations = Recorder<Bool>("the end")
             try withLoopThread { loop in
                 try remote.setInvalidationHandler { invalidations.append(false) }  // replaced: never called
@@ -115,9 +115,9 @@ import Testing
 
     @Test("A28: between processes too, when the server is killed")
     func toldOfKilled() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer(at: place, endsAs: .signalled(9)) { server in
-                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer(at: fixture, endsAs: .signalled(9)) { server in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                 let loop = ThreadRunLoop.current
                 let invalidations = Counter("the end")
                 try remote.setInvalidationHandler {
@@ -135,15 +135,15 @@ import Testing
 
     @Test("A28: invalidating the object notifies once too, on the given loop; nil stops that", arguments: Way.allCases)
     func ownEnd(way: Way) async throws {
-        try await withPlace { place in
-            let local = try place.local()
+        try await withFixture { fixture in
+            let local = try fixture.local()
             let invalidations = Recorder<Bool>("ends")
             try withLoopThread { loop in
-                let remote = try place.remote(over: way)
+                let remote = try fixture.remote(over: way)
                 try remote.setInvalidationHandler(on: loop) { invalidations.append(loop.isCurrent) }
                 remote.invalidate()
                 #expect(invalidations.waitUntilCount(1) == [true])
-                let silent = try place.remote(over: way)
+                let silent = try fixture.remote(over: way)
                 try silent.setInvalidationHandler { invalidations.append(false) }
                 try silent.setInvalidationHandler(nil)
                 silent.invalidate()
@@ -156,10 +156,10 @@ import Testing
 
     @Test("A16, A28: clients that come, set an invalidation handler, and go, leave no connection")
     func watchersGo() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
                 func visit() throws {
-                    let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                    let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                     try remote.setInvalidationHandler {}
                     #expect(try remote.ask(Act.reverse, "abc", mode: .default) == "cba")
                     remote.invalidate()
@@ -172,9 +172,9 @@ import Testing
 
     @Test("A local port's end notifies once: at once, or on the loop asked for; at once when it has ended already")
     func localEnd() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let invalidations = Recorder<String>("ends")
-            let first = try place.local()
+            let first = try fixture.local()
             first.setInvalidationHandler { invalidations.append("never: it is replaced") }
             first.setInvalidationHandler { invalidations.append("at once") }
             #expect(first.hasInvalidationHandler)
@@ -184,7 +184,7 @@ import Testing
             first.setInvalidationHandler { invalidations.append("too late") }
             #expect(invalidations.takeAll() == ["too late"])
             try withLoopThread { loop in
-                let second = try place.local()
+                let second = try fixture.local()
                 second.setInvalidationHandler(on: loop) { invalidations.append("on its loop: \(loop.isCurrent)") }
                 second.invalidate()
                 #expect(invalidations.waitUntilCount(3) == ["on its loop: true"])
@@ -196,18 +196,18 @@ import Testing
 @Suite("Assumptions of programs: what a handler captures", .ports) struct AssumptionsContext {
     /// A port whose handler captures an object.
     private func port(
-        _ place: Place, _ released: Counter, _ handler: @escaping LocalMessagePort.Handler = { _, _ in nil }
+        _ fixture: NameFixture, _ released: Counter, _ handler: @escaping LocalMessagePort.Handler = { _, _ in nil }
     ) throws -> LocalMessagePort {
         let captive = Captive(released)
-        return try place.local { port, message in withExtendedLifetime(captive) { handler(port, message) } }
+        return try fixture.local { port, message in withExtendedLifetime(captive) { handler(port, message) } }
     }
 
     @Test(
         "A17: the handler's captures are released when the port ends: after its notice, before invalidate returns")
     func released() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let released = Counter()
-            let local = try port(place, released)
+            let local = try port(fixture, released)
             try local.schedule()
             let seen = Recorder<Int>()
             local.setInvalidationHandler { seen.append(released.value) }
@@ -215,19 +215,19 @@ import Testing
             local.invalidate()
             #expect(seen.elements == [0])
             #expect(released.value == 1)
-            _ = try port(place, released)  // no reference is left: it ends
+            _ = try port(fixture, released)  // no reference is left: it ends
             #expect(released.value == 2)
-            #expect(failure { _ = try place.remote(over: .memory) }?.code == .nameUnknown)
+            #expect(failure { _ = try fixture.remote(over: .memory) }?.code == .nameUnknown)
         }
     }
 
     @Test("A17: not while the handler is called, though the port is ended there or elsewhere", arguments: Way.allCases)
     func whileCalled(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let released = Counter("releases")
             let seen = Recorder<Int>("handlers")
             let (begun, ended) = (Gate(), Gate())
-            let local = try port(place, released) { _, _ in
+            let local = try port(fixture, released) { _, _ in
                 begun.open()
                 ended.wait()
                 seen.append(released.value)
@@ -235,20 +235,20 @@ import Testing
             }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                try place.remote(over: way).send(MachMessage())
+                try fixture.remote(over: way).send(MachMessage())
                 begun.wait()
                 local.invalidate()
                 #expect(released.value == 0)
                 ended.open()
                 released.waitUntilCount(1)
                 #expect(seen.elements == [0])
-                let other = try port(place, released) { port, _ in
+                let other = try port(fixture, released) { port, _ in
                     port.invalidate()
                     seen.append(released.value)
                     return nil
                 }
                 try other.schedule(on: loop)
-                try place.remote(over: way).request(MachMessage(), sendLimit: patience, replyLimit: patience)
+                try fixture.remote(over: way).request(MachMessage(), sendLimit: patience, replyLimit: patience)
                 released.waitUntilCount(2)
                 #expect(seen.elements == [0, 1])
             }
@@ -257,13 +257,13 @@ import Testing
 
     @Test("A17: a loop retains a port without another reference, and its handler gets it; invalidated, it goes")
     func retainedByLoop() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let released = Counter("releases")
-            try port(place, released) { port, message in
+            try port(fixture, released) { port, message in
                 if message.id == 2 { port.invalidate() }
                 return Array((port.name ?? "").utf8)
             }.schedule()
-            let remote = try place.remote(over: .memory)
+            let remote = try fixture.remote(over: .memory)
             #expect(try remote.ask(1, mode: .default) == "name")
             #expect(released.value == 0)
             #expect(try remote.ask(2, mode: .default) == "name")

@@ -9,16 +9,16 @@ import Testing
 @Suite("Assumptions of programs: loops", .ports) struct AssumptionsLoops {
     @Test("A20: a port has one source, which ends with it; afterwards there is none", arguments: Way.allCases)
     func source(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let loop = ThreadRunLoop.current
-            let local = try place.local()
+            let local = try fixture.local()
             let source = try local.runLoopSource(order: 3)
             #expect(source.order == 3)
             #expect(try local.runLoopSource() === source)
             try local.schedule(in: "other")
             #expect(loop.contains(source, in: "other"))
             loop.add(source)
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             for mode in [RunLoopMode.default, "other"] { #expect(try remote.ask(1, "abc", mode: mode) == "cba") }
             loop.remove(source)
             loop.remove(source, from: "other")
@@ -37,15 +37,15 @@ import Testing
 
     @Test("A20: a source that is in no loop does not retain its port; one in a loop does")
     func sourceLifetime() async throws {
-        try await withPlace { place in
-            var local: LocalMessagePort? = try place.local()
+        try await withFixture { fixture in
+            var local: LocalMessagePort? = try fixture.local()
             let source = try local?.runLoopSource()
             local = nil
             #expect(source?.isValid == false)
             let loop = ThreadRunLoop.current
-            let retained = try place.local().runLoopSource()
+            let retained = try fixture.local().runLoopSource()
             #expect(!retained.isValid)
-            let other = try place.local()
+            let other = try fixture.local()
             loop.add(try other.runLoopSource())
             other.unschedule()
             #expect(try other.runLoopSource().isValid)
@@ -55,7 +55,7 @@ import Testing
 
     @Test("A20: its source in a loop retains a bare port; a source that scheduling made ends outside of loops")
     func bareSource() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             weak var gone: MachPort?
             let seen = Counter()
@@ -92,11 +92,11 @@ import Testing
 
     @Test("A23: a port in the common modes is served in a mode that becomes common later", arguments: Way.allCases)
     func common(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let loop = ThreadRunLoop.current
-            let local = try place.local()
+            let local = try fixture.local()
             try local.schedule(in: .common)
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             let early = failure { _ = try remote.request(MachMessage(), replyLimit: .milliseconds(1), mode: "late") }
             #expect(early?.code == .replyTimedOut)
             loop.addCommonMode("late")
@@ -107,18 +107,18 @@ import Testing
 
     @Test("A24: without its port a loop finishes at once; an observer does not keep it; a stop before the run ends it")
     func finished() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             #expect(loop.run(for: patience) == .finished)
             let observer = RunLoopObserver(activities: .all) { _, _ in }
             loop.add(observer)
             #expect(loop.run(for: patience) == .finished)
-            let local = try place.local { port, _ in
+            let local = try fixture.local { port, _ in
                 port.invalidate()
                 return nil
             }
             try local.schedule()
-            try place.remote(over: .memory).send(MachMessage())
+            try fixture.remote(over: .memory).send(MachMessage())
             #expect(loop.run(for: patience) == .finished)
             loop.stop()  // CFRunLoop would lose it
             #expect(loop.run() == .stopped)
@@ -129,14 +129,14 @@ import Testing
 
     @Test("A25: a loop with a port in its mode does not finish", arguments: Way.allCases)
     func keepsAlive(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let loop = ThreadRunLoop.current
-            let local = try place.local { _, message in
+            let local = try fixture.local { _, message in
                 if message.id == 2 { ThreadRunLoop.current.stop() }
                 return nil
             }
             try local.schedule()
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             #expect(loop.run(for: .zero) == .timedOut)
             try remote.send(MachMessage(id: 1))
             try remote.send(MachMessage(id: 2))
@@ -152,12 +152,12 @@ import Testing
         "A26: a message to a port without a handler wakes the loop, and a run for one source returns",
         arguments: Way.allCases)
     func withoutHandler(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             let port = MachPort()
-            try place.names.register(port, name: "name")
+            try fixture.names.register(port, name: "name")
             try port.schedule()
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             let sender = runOnThread { try remote.send(MachMessage(), sendLimit: patience) }
             #expect(loop.run(until: .distantFuture, returnAfterSourceHandled: true) == .handledSource)
             try sender.join()
@@ -168,9 +168,9 @@ import Testing
 
     @Test("A27: a limit that has passed still sends when there is room", arguments: Way.allCases)
     func pastLimit(way: Way) async throws {
-        try await withPlace { place in
-            let local = try place.local(queueLimit: 1)
-            let remote = try place.remote(over: way)
+        try await withFixture { fixture in
+            let local = try fixture.local(queueLimit: 1)
+            let remote = try fixture.remote(over: way)
             try remote.send(MachMessage(id: 1), sendLimit: .seconds(-1))
             local.invalidate()
         }
@@ -178,16 +178,16 @@ import Testing
 
     @Test("A30: a timer that never fires keeps a loop going, beside a port and without one", arguments: Way.allCases)
     func farTimer(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             for date in [MonotonicInstant.distantFuture, .after(.seconds(1e10))] {
                 let fired = Counter()
                 let timer = RunLoopTimer(fireDate: date) { _ in fired.increment() }
                 loop.add(timer)
                 #expect(loop.run(for: .milliseconds(1)) == .timedOut)
-                let local = try place.local()
+                let local = try fixture.local()
                 try local.schedule()
-                #expect(try place.remote(over: way).ask(1, "abc", mode: .default) == "cba")
+                #expect(try fixture.remote(over: way).ask(1, "abc", mode: .default) == "cba")
                 local.invalidate()
                 #expect(loop.run(for: .milliseconds(1)) == .timedOut)
                 #expect(fired.value == 0)
@@ -199,17 +199,17 @@ import Testing
 
     @Test("client and server on one thread: a mode in which the port is served answers, the private one is refused")
     func oneThread() async throws {
-        try await withPlace { place in
-            let local = try place.local()
+        try await withFixture { fixture in
+            let local = try fixture.local()
             try local.schedule()
-            let remote = try place.remote(over: .memory)
+            let remote = try fixture.remote(over: .memory)
             #expect(try remote.ask(1, "abc", mode: .default) == "cba")
             let error = failure { _ = try remote.ask(1) }
             #expect(error?.code == .wouldDeadlock)
             #expect(error?.cfStatus == -4)
             #expect(error?.delivery == .notSent)
             // Over a connection that is not known: the limit ends it.
-            let other = try place.remote(over: .socket)
+            let other = try fixture.remote(over: .socket)
             #expect(try other.ask(1, "abc", mode: .default) == "cba")
             let late = failure { _ = try other.request(MachMessage(), replyLimit: .milliseconds(1)) }
             #expect(late?.code == .replyTimedOut)
@@ -219,11 +219,11 @@ import Testing
 
     @Test("a stop inside of a wait for a reply takes effect after it", arguments: Way.allCases)
     func stop(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let client = ThreadRunLoop.current
             let timer = RunLoopTimer(fireDate: .now) { _ in client.stop() }
             client.add(timer)
-            try place.serving(over: way) { _, message in
+            try fixture.serving(over: way) { _, message in
                 client.stop()
                 return message.bytes
             } _: { remote, _, _ in

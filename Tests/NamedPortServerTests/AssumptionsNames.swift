@@ -11,13 +11,14 @@ import Testing
 @Suite("Assumptions of programs: names", .ports) struct AssumptionsNames {
     @Test("A1: a name that is taken in the process gives the same port, with the first handler; elsewhere none")
     func sameLocal() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let released = Counter()
-            let first = try LocalMessagePort.shared(name: "name", nameServer: place.names) { _, _ in Array("first".utf8)
+            let first = try LocalMessagePort.shared(name: "name", nameServer: fixture.names) { _, _ in
+                Array("first".utf8)
             }
             let captive = Captive(released)
             let second = try LocalMessagePort.shared(
-                name: "name", nameServer: try PortNameServer(directory: place.directory)
+                name: "name", nameServer: try PortNameServer(directory: fixture.directory)
             ) {
                 _, _ in
                 withExtendedLifetime(captive) { Array("second".utf8) }
@@ -27,18 +28,18 @@ import Testing
             #expect(first.port === second.port)
             #expect(second.port.port === first.port.port)
             try first.port.schedule()
-            #expect(try place.remote(over: .memory).ask(1, mode: .default) == "first")
-            let error = failure { _ = try LocalMessagePort(name: "name", nameServer: place.names) { _, _ in nil } }
+            #expect(try fixture.remote(over: .memory).ask(1, mode: .default) == "first")
+            let error = failure { _ = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, _ in nil } }
             #expect(error?.code == .nameTaken)
             #expect(error?.owner == sysProcessID())
             first.port.invalidate()
-            let third = try LocalMessagePort.shared(name: "name", nameServer: place.names) { _, _ in nil }
+            let third = try LocalMessagePort.shared(name: "name", nameServer: fixture.names) { _, _ in nil }
             #expect(third.isNew)
             #expect(third.port != first.port)
             third.port.invalidate()
-            try withServer("name", at: place) { server in
+            try withServer("name", at: fixture) { server in
                 let error = failure {
-                    _ = try LocalMessagePort.shared(name: "name", nameServer: place.names) { _, _ in nil }
+                    _ = try LocalMessagePort.shared(name: "name", nameServer: fixture.names) { _, _ in nil }
                 }
                 #expect(error?.code == .nameTaken)
                 #expect(error?.owner == server.processID)
@@ -48,18 +49,18 @@ import Testing
 
     @Test("A1: a name that a bare port has is taken; the late handler is released")
     func notShared() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let bare = MachPort()
-            try place.names.register(bare, name: "bare")
+            try fixture.names.register(bare, name: "bare")
             let error = failure {
-                _ = try LocalMessagePort.shared(name: "bare", nameServer: place.names) { _, _ in nil }
+                _ = try LocalMessagePort.shared(name: "bare", nameServer: fixture.names) { _, _ in nil }
             }
             #expect(error?.code == .nameTaken)
             bare.invalidate()
-            let local = try place.local()
+            let local = try fixture.local()
             let released = Counter()
             var late: Captive? = Captive(released)
-            _ = try LocalMessagePort.shared(name: "name", nameServer: place.names) { [late] _, _ in
+            _ = try LocalMessagePort.shared(name: "name", nameServer: fixture.names) { [late] _, _ in
                 withExtendedLifetime(late) { nil }
             }
             late = nil
@@ -70,15 +71,15 @@ import Testing
 
     @Test("A1, A16: of threads that ask for one name at once all get one object, 50 times")
     func race() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             for _ in 0..<50 {
                 let start = Gate()
                 let threads = (0..<4).map { _ in
                     runOnThread {
                         start.wait()
-                        let made = try LocalMessagePort.shared(name: "name", nameServer: place.names) { _, _ in nil }
+                        let made = try LocalMessagePort.shared(name: "name", nameServer: fixture.names) { _, _ in nil }
                         return (
-                            made.port, made.isNew, try RemoteMessagePort.shared(name: "name", nameServer: place.names)
+                            made.port, made.isNew, try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
                         )
                     }
                 }
@@ -94,11 +95,11 @@ import Testing
 
     @Test("A2: whether the call returns an object says whether a name is there, between processes")
     func nothing() async throws {
-        try await withPlace(leaving: .anything) { place in
-            func remote() -> RemoteMessagePort? { try? .shared(name: "name", nameServer: place.names) }
-            func local() -> LocalMessagePort? { try? place.local() }
+        try await withFixture(leaving: .anything) { fixture in
+            func remote() -> RemoteMessagePort? { try? .shared(name: "name", nameServer: fixture.names) }
+            func local() -> LocalMessagePort? { try? fixture.local() }
             #expect(remote() == nil)
-            try withServer("name", at: place, endsAs: .signalled(9)) { server in
+            try withServer("name", at: fixture, endsAs: .signalled(9)) { server in
                 #expect(remote() != nil)
                 #expect(local() == nil)
                 #expect(try remote()?.ask(Act.process) == "\(server.processID)")
@@ -114,15 +115,15 @@ import Testing
 
     @Test("A14: a name is free when invalidate returns, here and in another process, 50 times")
     func free() async throws {
-        try await withPlace { place in
-            try withPeer(["hold", place.directory], at: place) { holder in
+        try await withFixture { fixture in
+            try withPeer(["hold", fixture.directory], at: fixture) { holder in
                 try holder.expect("ready")
                 for _ in 0..<50 {
-                    let local = try place.local()
+                    let local = try fixture.local()
                     local.invalidate()
                     try holder.write("take name\n")
                     try holder.expect("taken")
-                    #expect(failure { _ = try place.local() }?.code == .nameTaken)
+                    #expect(failure { _ = try fixture.local() }?.code == .nameTaken)
                     try holder.write("free name\n")
                     try holder.expect("freed")
                 }
@@ -132,42 +133,42 @@ import Testing
 
     @Test("A16: there is one remote object for a name; when it is invalid the server goes on, and a fresh one comes")
     func sameRemote() async throws {
-        try await withPlace { place in
-            try withServer("name", at: place) { _ in
-                let first = try RemoteMessagePort.shared(name: "name", nameServer: place.names)
-                #expect(try RemoteMessagePort.shared(name: "name", nameServer: place.names) === first)
-                let own = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer("name", at: fixture) { _ in
+                let first = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
+                #expect(try RemoteMessagePort.shared(name: "name", nameServer: fixture.names) === first)
+                let own = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 #expect(own !== first)
                 #expect(own == first)
                 first.invalidate()
                 #expect(!first.isValid)
                 #expect(own.isValid)
-                let second = try RemoteMessagePort.shared(name: "name", nameServer: place.names)
+                let second = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
                 #expect(second !== first)
                 #expect(try second.ask(Act.reverse, "abc") == "cba")
-                #expect(try RemoteMessagePort.shared(name: "name", nameServer: place.names) === second)
+                #expect(try RemoteMessagePort.shared(name: "name", nameServer: fixture.names) === second)
                 #expect(failure { _ = try first.ask(Act.reverse) }?.code == .invalidPort)
             }
             #expect(
-                failure { _ = try RemoteMessagePort.shared(name: "name", nameServer: place.names) }?.code
+                failure { _ = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names) }?.code
                     == .nameUnknown)
         }
     }
 
     @Test("A16: the process does not retain an unreferenced remote object, and a new server's name gives a fresh one")
     func notKept() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let released = Counter()
             let captive = Mutex<Captive?>(Captive(released))
-            let local = try place.local()
-            try RemoteMessagePort.shared(name: "name", nameServer: place.names).setInvalidationHandler {
+            let local = try fixture.local()
+            try RemoteMessagePort.shared(name: "name", nameServer: fixture.names).setInvalidationHandler {
                 captive.withLock { $0 = nil }
             }
             #expect(released.value == 1)  // its end called its handler, as when CF deallocates one
-            let old = try RemoteMessagePort.shared(name: "name", nameServer: place.names)
+            let old = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
             local.invalidate()
-            let other = try place.local()
-            let fresh = try RemoteMessagePort.shared(name: "name", nameServer: place.names)
+            let other = try fixture.local()
+            let fresh = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
             #expect(fresh !== old)
             #expect(fresh != old)
             #expect(!old.isValid)
@@ -178,21 +179,21 @@ import Testing
 
     @Test("A22, A29: objects are equal by identity, remote ones by the port, and the handler gets the object itself")
     func identity() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let seen = Recorder<LocalMessagePort>()
-            let local = try place.local { port, _ in
+            let local = try fixture.local { port, _ in
                 seen.append(port)
                 return nil
             }
-            let other = try place.local("other")
+            let other = try fixture.local("other")
             try local.schedule()
-            let ports = try (0..<3).map { _ in try RemoteMessagePort(name: "name", nameServer: place.names) }
+            let ports = try (0..<3).map { _ in try RemoteMessagePort(name: "name", nameServer: fixture.names) }
             try ports[0].request(MachMessage(), mode: .default)
             #expect(seen.elements.map { $0 === local } == [true])
             #expect(Set([local, other, local]).count == 2)
             #expect(Set(ports).count == 1)
             #expect([ports[0]: 1][ports[1]] == 1)
-            #expect(try place.remote("other", over: .memory) != ports[0])
+            #expect(try fixture.remote("other", over: .memory) != ports[0])
             local.invalidate()
             other.invalidate()
         }

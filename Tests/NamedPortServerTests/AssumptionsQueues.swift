@@ -11,14 +11,14 @@ import Testing
         "A10: one-way messages arrive in order, also when their sender has gone before the first is read",
         arguments: Way.allCases)
     func order(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let notes = Recorder<String>("notes")
-            let local = try place.local(queueLimit: 100) { _, message in
+            let local = try fixture.local(queueLimit: 100) { _, message in
                 notes.append(message.text)
                 return nil
             }
             try runOnThread {
-                let remote = try place.remote(over: way)
+                let remote = try fixture.remote(over: way)
                 for number in 0..<100 { try remote.send(MachMessage(id: 4, text: "\(number)"), sendLimit: patience) }
             }.join()
             try withLoopThread { loop in
@@ -31,14 +31,14 @@ import Testing
 
     @Test("A10: between processes too")
     func orderBetweenProcesses() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let notes = Recorder<String>("notes")
-            let local = try place.local(queueLimit: 3) { _, message in
+            let local = try fixture.local(queueLimit: 3) { _, message in
                 notes.append(message.text)
                 return nil
             }
             // This many fit into the connection: the sender exits although none was read.
-            try withPeer(["send", place.directory, "name", "50"], at: place) { _ = try $0.waitForExit() }
+            try withPeer(["send", fixture.directory, "name", "50"], at: fixture) { _ = try $0.waitForExit() }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
                 #expect(notes.waitUntilCount(50) == (0..<50).map(String.init))
@@ -51,13 +51,13 @@ import Testing
         "A11, A27: a full queue is a send timeout after the limit; zero never waits; a waiting message gets the room",
         arguments: Way.allCases)
     func full(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let notes = Recorder<Int32>("notes")
-            let local = try place.local(queueLimit: 3) { _, message in
+            let local = try fixture.local(queueLimit: 3) { _, message in
                 notes.append(message.id)
                 return nil
             }
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             var count: Int32 = 0
             while failure({ try remote.send(MachMessage(id: count), sendLimit: .seconds(-1)) }) == nil { count += 1 }
             #expect(count >= 3)
@@ -85,13 +85,13 @@ import Testing
 
     @Test("A19: an unserved port keeps its requests until a source is added", arguments: Way.allCases)
     func retained(way: Way) async throws {
-        try await withPlace { place in
-            let local = try place.local()
+        try await withFixture { fixture in
+            let local = try fixture.local()
             let source = try local.runLoopSource()
             let asking = Counter("requests")
             let clients = (0..<3).map { number in
                 runOnThread {
-                    let remote = try place.remote(over: way)
+                    let remote = try fixture.remote(over: way)
                     try remote.send(MachMessage(), sendLimit: patience)
                     asking.increment()
                     return try remote.ask(1, "\(number)a")

@@ -12,9 +12,9 @@ import Testing
         "A3, A4: a handler that returns nothing gives an empty reply; no data and empty data arrive as empty data",
         arguments: Way.allCases)
     func empty(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let seen = Recorder<[UInt8]>()
-            try place.serving(over: way) { _, message in
+            try fixture.serving(over: way) { _, message in
                 seen.append(message.bytes)
                 return nil
             } _: { remote, _, _ in
@@ -31,9 +31,9 @@ import Testing
 
     @Test("A3, A4: between processes too")
     func emptyBetweenProcesses() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
-                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                 for act in [Act.silence, Act.reverse] {
                     #expect(try remote.request(MachMessage(id: act)).bytes == [])
                     #expect(try remote.request(MachMessage(id: act, bytes: [])).bytes == [])
@@ -46,7 +46,7 @@ import Testing
         "A5: a request in a mode runs the caller's loop in it: its timers and sources come before the reply",
         arguments: Way.allCases)
     func mode(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             for mode in [RunLoopMode.default, "own"] {
                 let trace = Recorder<String>()
                 let served = Gate("the timer, then the source")
@@ -59,7 +59,7 @@ import Testing
                     trace.append("timer")
                     source.signal()
                 }
-                try place.serving(over: way) { _, _ in
+                try fixture.serving(over: way) { _, _ in
                     served.wait()
                     return Array("reply".utf8)
                 } _: { remote, _, _ in
@@ -75,13 +75,13 @@ import Testing
 
     @Test("A6: in the private mode nothing else runs", arguments: Way.allCases)
     func privateMode(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let trace = Recorder<String>()
             let loop = ThreadRunLoop.current
             let timer = RunLoopTimer(fireDate: .now) { _ in trace.append("timer") }
             loop.add(timer)
             loop.addCommonMode("common")
-            try place.serving(over: way) { _, _ in
+            try fixture.serving(over: way) { _, _ in
                 loop.perform { trace.append("block") }
                 loop.perform(in: [.common]) { trace.append("common block") }
                 loop.wakeUp()
@@ -97,13 +97,13 @@ import Testing
 
     @Test("A7: each side's handler asks the other, which waits for it, six deep", arguments: Way.allCases)
     func reentrancy(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             @Sendable func ask(_ name: String, _ depth: Int32) throws -> String {
                 if depth == 0 { return "end" }
-                return "\(name) " + (try place.remote(name, over: way).ask(depth, mode: .default))
+                return "\(name) " + (try fixture.remote(name, over: way).ask(depth, mode: .default))
             }
             func serve(_ name: String, asking other: String) throws -> LocalMessagePort {
-                try place.local(name) { _, message in
+                try fixture.local(name) { _, message in
                     Array(((try? ask(other, message.id - 1)) ?? "an error").utf8)
                 }
             }
@@ -120,11 +120,11 @@ import Testing
 
     @Test("A7: the handler of another process asks the client that waits for it")
     func reentrancyBetweenProcesses() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
-                let own = try place.local("client")
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
+                let own = try fixture.local("client")
                 try own.schedule()
-                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                 let request = MachMessage(id: Act.callBack, text: "abc", replyPort: own.port.makeSendRight())
                 #expect(
                     try remote.request(request, sendLimit: patience, replyLimit: patience, mode: .default).text == "abc"
@@ -138,13 +138,13 @@ import Testing
         "A8: a message without a reply mode is sent when the call returns; no reader needs to be there",
         arguments: Way.allCases)
     func oneWay(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let seen = Recorder<Bool>()
-            let local = try place.local { _, message in
+            let local = try fixture.local { _, message in
                 seen.append(message.expectsReply)
                 return Array("unwanted".utf8)
             }
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             try remote.send(MachMessage(id: 1))
             #expect(seen.count == 0)
             try local.schedule()
@@ -158,9 +158,9 @@ import Testing
 
     @Test("A9: a request whose reply is discarded waits for it all the same", arguments: Way.allCases)
     func replyDropped(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let seen = Counter()
-            try place.serving(over: way) { _, _ in
+            try fixture.serving(over: way) { _, _ in
                 seen.increment()
                 return [1]
             } _: { remote, _, _ in
@@ -174,9 +174,9 @@ import Testing
         "A12: a handler that is too slow is a receive timeout; its reply is never given to a later request",
         arguments: Way.allCases)
     func tooSlow(way: Way) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let late = Gate("the client's time was up")
-            try place.serving(over: way) { _, message in
+            try fixture.serving(over: way) { _, message in
                 if message.id == 1 { late.wait() }
                 return Array((message.id == 1 ? "late" : "own").utf8)
             } _: { remote, _, _ in
@@ -196,9 +196,9 @@ import Testing
 
     @Test("A12: between processes too")
     func tooSlowBetweenProcesses() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { server in
-                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { server in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                 let error = failure { _ = try remote.request(MachMessage(id: Act.keep), replyLimit: .milliseconds(10)) }
                 #expect(error?.cfStatus == -2)
                 try server.expect("retained")
@@ -212,8 +212,8 @@ import Testing
     @Test(
         "A18: a handler ends its own port and stops the loop; its pending reply is still sent", arguments: Way.allCases)
     func lastReply(way: Way) async throws {
-        try await withPlace { place in
-            let local = try place.local { port, _ in
+        try await withFixture { fixture in
+            let local = try fixture.local { port, _ in
                 port.invalidate()
                 ThreadRunLoop.current.stop()
                 return Array("gone".utf8)
@@ -225,7 +225,7 @@ import Testing
                 return ThreadRunLoop.current.run(for: patience)
             }
             ready.wait()
-            let remote = try place.remote(over: way)
+            let remote = try fixture.remote(over: way)
             #expect(try remote.ask(1) == "gone")
             #expect(try server.join() == .stopped)
             #expect(!remote.isValid)
@@ -234,9 +234,9 @@ import Testing
 
     @Test("A18: between processes too")
     func lastReplyBetweenProcesses() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { server in
-                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { server in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                 #expect(try remote.ask(Act.leave) == "gone")
                 try server.waitForExit()
                 #expect(!remote.isValid)

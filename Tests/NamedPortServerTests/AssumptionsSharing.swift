@@ -12,16 +12,16 @@ import Testing
         "A16: threads that share one object each get their own replies, in every mode; none is stranded",
         arguments: Way.allCases)
     func inProcess(way: Way) async throws {
-        try await withPlace { place in
-            try place.serving(over: way) { remote, _, _ in try Self.shareOut(remote, requests: 150) }
+        try await withFixture { fixture in
+            try fixture.serving(over: way) { remote, _, _ in try Self.shareOut(remote, requests: 150) }
         }
     }
 
     @Test("A16: between processes too")
     func betweenProcesses() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
-                try Self.shareOut(RemoteMessagePort.shared(name: "server", nameServer: place.names), requests: 150)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
+                try Self.shareOut(RemoteMessagePort.shared(name: "server", nameServer: fixture.names), requests: 150)
             }
         }
     }
@@ -52,10 +52,10 @@ import Testing
 
     @Test("A15: checking whether a server is there costs a few system calls, leaves nothing open, and never waits")
     func cost() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             func probe() -> (isThere: Bool, calls: [SystemCall: Int]) {
                 let (result, calls) = SystemCallFaults.counting {
-                    (try? RemoteMessagePort.shared(name: "server", nameServer: place.names)) != nil
+                    (try? RemoteMessagePort.shared(name: "server", nameServer: fixture.names)) != nil
                 }
                 return (result, calls)
             }
@@ -63,12 +63,12 @@ import Testing
             #expect(!absent.isThere)
             // The directory of declared names is opened, too.
             #expect(total(absent.calls) == 7, "\(absent.calls)")
-            try withServer("server", at: place) { server in
+            try withServer("server", at: fixture) { server in
                 let first = probe()
                 #expect(first.isThere)
                 #expect(total(first.calls) == 12, "\(first.calls)")
                 expectNoNewDescriptors { for _ in 0..<20 { #expect(probe().isThere) } }
-                let retained = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                let retained = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                 let again = probe()
                 #expect(total(again.calls) == 9, "\(again.calls)")
                 #expect(retained.isValid)

@@ -21,7 +21,7 @@ enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 }
 
-extension Place {
+extension NameFixture {
     /// A separate object for a client.
     func remote(_ name: String = "name", over way: Way) throws -> RemoteMessagePort {
         let right = try names.lookUp(name)

@@ -13,19 +13,19 @@ import Testing
 struct DyingProcessesTests {
     @Test("a server killed in mid-request is a dead peer, and its name is free")
     func serverDies() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { server in
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 #expect(failure { _ = try port.ask(Act.die) }?.code == .peerDied)
                 #expect(!port.isValid)
                 #expect(failure { try port.send(MachMessage(id: Act.note)) }?.code == .deadName)
                 #expect(failure { _ = try port.ask(Act.reverse) }?.code == .deadName)
                 // The kernel closes a dying process's descriptors one by one: the name's may be the last.
                 try server.waitForExit()
-                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+                #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown)
                 let own = MachPort()
-                try place.names.register(own, name: "name")
-                #expect(try place.names.lookUp("name") != port.right)
+                try fixture.names.register(own, name: "name")
+                #expect(try fixture.names.lookUp("name") != port.right)
                 own.invalidate()
             }
         }
@@ -33,9 +33,9 @@ struct DyingProcessesTests {
 
     @Test("a server killed before it read the request is a dead peer too")
     func serverDiesUnread() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { server in
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 server.pause()
                 try port.send(MachMessage(id: Act.note), sendLimit: .zero)
                 let killer = runOnThread { server.kill() }
@@ -50,11 +50,11 @@ struct DyingProcessesTests {
 
     @Test("a new server under an old name is another port, reached by looking the name up again")
     func restart() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             var ports: [RemoteMessagePort] = []
             for _ in 0..<3 {
-                try withServer("name", at: place) { server in
-                    let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                try withServer("name", at: fixture) { server in
+                    let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                     #expect(try port.ask(Act.process) == "\(server.processID)")
                     for old in ports { #expect(failure { _ = try old.ask(Act.process) }?.code == .deadName) }
                     ports.append(port)
@@ -66,9 +66,9 @@ struct DyingProcessesTests {
 
     @Test("a server that leaves in its handler still replies, and exits cleanly")
     func serverLeaves() async throws {
-        try await withPlace { place in
-            try withServer("name", at: place) { server in
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer("name", at: fixture) { server in
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 #expect(try port.ask(Act.leave) == "gone")
                 let result = try server.waitForExit()
                 #expect(result.end == .exited(0))
@@ -79,9 +79,9 @@ struct DyingProcessesTests {
 
     @Test("a client killed in mid-request costs the server nothing")
     func clientDies() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let retained = Recorder<MachMessage>("the request")
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in
                 if message.id == Act.reverse { return message.bytes.reversed() }
                 var copy = MachMessage(id: message.id)
                 if let right = message.takeReplyRight() { copy.setReplyRight(right) }
@@ -91,9 +91,9 @@ struct DyingProcessesTests {
             try withLoopThread { loop in
                 try local.schedule(on: loop)
                 // The first client makes the pools of the loop's thread and the listener.
-                try withPeer(["ask", place.directory, "name", "1", "ab"], at: place) { try $0.expect("reply ba") }
+                try withPeer(["ask", fixture.directory, "name", "1", "ab"], at: fixture) { try $0.expect("reply ba") }
                 expectConnections(0, of: local.port)
-                try withPeer(["ask", place.directory, "name", "8", ""], at: place, endsAs: .signalled(SIGKILL)) {
+                try withPeer(["ask", fixture.directory, "name", "8", ""], at: fixture, endsAs: .signalled(SIGKILL)) {
                     client in
                     retained.waitUntilCount(1)
                     try client.killAndReap()
@@ -101,7 +101,7 @@ struct DyingProcessesTests {
                 let request = try #require(retained.takeAll().first)
                 #expect(failure { try request.reply(MachMessage(id: 1)) }?.code == .deadName)
                 expectConnections(0, of: local.port)
-                try withPeer(["ask", place.directory, "name", "1", "ab"], at: place) { try $0.expect("reply ba") }
+                try withPeer(["ask", fixture.directory, "name", "1", "ab"], at: fixture) { try $0.expect("reply ba") }
                 local.invalidate()
             }
         }
@@ -116,15 +116,15 @@ struct DyingProcessesTests {
 
     @Test("clients killed at any moment leave a server that serves the next one")
     func clientsDieAnywhere() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("name", at: place) { server in
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("name", at: fixture) { server in
                 for _ in 0..<10 {
                     let client = try ChildProcess(
-                        builtProduct("port-test-peer"), ["send", place.directory, "name", "1000000"])
+                        builtProduct("port-test-peer"), ["send", fixture.directory, "name", "1000000"])
                     _ = try server.nextLine()
                     try client.killAndReap()
                 }
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 #expect(try port.ask(Act.reverse, "on") == "no")
             }
         }
@@ -132,12 +132,12 @@ struct DyingProcessesTests {
 
     @Test("an exit is reported once, on the loop that was asked for", arguments: [false, true])
     func invalidationHandler(kills: Bool) async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             try withLoopThread { loop in
                 let invalidated = Recorder<Bool>("the server's end")
                 let end = kills ? ProcessEnd.signalled(SIGKILL) : .exited(0)
-                let port = try withServer("name", at: place, endsAs: end) { server in
-                    let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                let port = try withServer("name", at: fixture, endsAs: end) { server in
+                    let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                     try port.setInvalidationHandler(on: loop, in: .default) { invalidated.append(loop.isCurrent) }
                     #expect(try port.ask(Act.reverse, "on") == "no")
                     #expect(port.isValid)
@@ -159,9 +159,9 @@ struct DyingProcessesTests {
 
     @Test("a watcher of a remote port does not keep its loop from finishing")
     func watcherLetsFinish() async throws {
-        try await withPlace { place in
-            try withServer("name", at: place) { _ in
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer("name", at: fixture) { _ in
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 try port.setInvalidationHandler(on: .current, in: .default) {}
                 #expect(ThreadRunLoop.current.run(for: patience) == .finished)
                 #expect(try port.ask(Act.reverse, "on") == "no")

@@ -17,10 +17,10 @@ struct FaultyServerTests {
         "a server refused at each call in turn: each request is answered or fails, and is handled once, 100 times",
         arguments: ["never", "always"])
     func server(rings: String) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            try withPeer(["pace", place.directory, "name"], at: place, rings: rings) { client in
+            try fixture.names.register(port, name: "name")
+            try withPeer(["pace", fixture.directory, "name"], at: fixture, rings: rings) { client in
                 try client.expect("ready")
                 let faulty = FaultyDesk(port: port, client: client)
                 try faulty.serve("before", [])

@@ -13,24 +13,24 @@ import Testing
 @Suite("Foreign listeners", .census(warmingUp: makeSpareDescriptor)) struct ForeignListenerTests {
     @Test("a socket of another type is an error")
     func streamSocket() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             for type in [SOCK_STREAM, SOCK_DGRAM] {
                 let socket = SharedDescriptor(owning: Glibc.socket(AF_UNIX, CInt(type.rawValue), 0))
-                let path = place.scratch.path("socket-\(type.rawValue)")
+                let path = fixture.scratch.path("socket-\(type.rawValue)")
                 try sysBind(socket.rawValue, path: path)
                 if type == SOCK_STREAM { try sysListen(socket.rawValue, backlog: 8) }
-                try point("name", to: path, at: place)
-                #expect(failure { _ = try place.names.lookUp("name") }?.code == .malformedPacket)
+                try point("name", to: path, at: fixture)
+                #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .malformedPacket)
             }
         }
     }
 
     @Test("a path that is no socket is an unknown name")
     func noSocket() async throws {
-        try await withPlace(leaving: .anything) { place in
-            for path in [try place.scratch.write("", to: "file"), place.scratch.path, "/dev/null", "/"] {
-                try point("name", to: path, at: place)
-                let code = failure { _ = try place.names.lookUp("name") }?.code
+        try await withFixture(leaving: .anything) { fixture in
+            for path in [try fixture.scratch.write("", to: "file"), fixture.scratch.path, "/dev/null", "/"] {
+                try point("name", to: path, at: fixture)
+                let code = failure { _ = try fixture.names.lookUp("name") }?.code
                 #expect(code == .nameUnknown || code == .malformedPacket, "\(path)")
             }
         }
@@ -38,9 +38,9 @@ import Testing
 
     @Test("a listener that never answers costs the reply limit, and no more")
     func silent() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let listener = try listen(at: place)
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            let listener = try listen(at: fixture)
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             let error = failure {
                 _ = try port.request(MachMessage(id: 1), replyLimit: .milliseconds(20))
             }
@@ -51,17 +51,17 @@ import Testing
 
     @Test("a listener whose backlog is full costs the limit of the look-up, and none with a limit of zero")
     func busy() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let listener = try listen(at: place, backlog: 0)
+        try await withFixture(leaving: .anything) { fixture in
+            let listener = try listen(at: fixture, backlog: 0)
             var waiting: [SharedDescriptor] = []
             while true {
                 let socket = SharedDescriptor(try sysPacketSocket())
-                guard try sysConnect(socket.rawValue, path: place.scratch.path("foreign")) else { break }
+                guard try sysConnect(socket.rawValue, path: fixture.scratch.path("foreign")) else { break }
                 waiting.append(socket)
             }
-            #expect(failure { _ = try place.names.lookUp("name", within: .zero) }?.code == .sendTimedOut)
+            #expect(failure { _ = try fixture.names.lookUp("name", within: .zero) }?.code == .sendTimedOut)
             let before = MonotonicInstant.now
-            #expect(failure { _ = try place.names.lookUp("name") }?.code == .sendTimedOut)
+            #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .sendTimedOut)
             #expect(before.duration(to: .now) >= PortNameServer.lookUpLimit)
             withExtendedLifetime((listener, waiting)) {}
         }
@@ -78,9 +78,9 @@ import Testing
             Answer("a continuation of nothing", Array("MPRT".utf8) + [1, 2] + [UInt8](repeating: 0, count: 35)),
         ])
     func garbage(answer: Answer) async throws {
-        try await withPlace(leaving: .anything) { place in
-            let listener = try listen(at: place)
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            let listener = try listen(at: fixture)
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             let foreigner = runOnThread {
                 let connection = try accept(listener)
                 _ = try sysPoll(connection.rawValue, .readable, until: Watchdog.deadline)
@@ -99,9 +99,9 @@ import Testing
 
     @Test("a listener that hangs up before it answers is a dead peer")
     func hangsUp() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let listener = try listen(at: place)
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            let listener = try listen(at: fixture)
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             let foreigner = runOnThread {
                 let connection = try accept(listener)
                 // Rings may be offered before the request.
@@ -121,18 +121,18 @@ import Testing
     }
 
     /// Writes a record that leads to a socket.
-    private func point(_ name: String, to path: String, at place: Place) throws {
+    private func point(_ name: String, to path: String, at fixture: NameFixture) throws {
         let record = try #require(NameRecord(owner: sysProcessID(), since: 0, socketPath: path))
-        try Data(record.contents).write(to: URL(fileURLWithPath: place.file(name)))
-        #expect(chmod(try place.file(name), 0o600) == 0)
+        try Data(record.contents).write(to: URL(fileURLWithPath: fixture.file(name)))
+        #expect(chmod(try fixture.file(name), 0o600) == 0)
     }
 
     /// A listening socket to which "name" leads.
-    private func listen(at place: Place, backlog: CInt = 8) throws -> SharedDescriptor {
+    private func listen(at fixture: NameFixture, backlog: CInt = 8) throws -> SharedDescriptor {
         let listener = SharedDescriptor(try sysPacketSocket())
-        try sysBind(listener.rawValue, path: place.scratch.path("foreign"))
+        try sysBind(listener.rawValue, path: fixture.scratch.path("foreign"))
         try sysListen(listener.rawValue, backlog: backlog)
-        try point("name", to: place.scratch.path("foreign"), at: place)
+        try point("name", to: fixture.scratch.path("foreign"), at: fixture)
         return listener
     }
 

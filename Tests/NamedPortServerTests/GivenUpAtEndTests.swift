@@ -9,19 +9,19 @@ import Testing
 @Suite("Requests given up while the port ends", .shared) struct GivenUpAtEndTests {
     @Test("a handler learns that its client has given up, also when its port is ended at that moment, 200 times")
     func atOnce() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             try withLoopThread { loop in
                 for round in 0..<200 {
                     let (begun, go) = (Gate("the handler"), Gate("the go"))
                     let cancelled = Recorder<Bool>("the handler's end")
-                    let local = try place.local { _, message in
+                    let local = try fixture.local { _, message in
                         begun.open()
                         go.wait()
                         cancelled.append(Self.becomesCancelled(message))
                         return nil
                     }
                     try local.schedule(on: loop)
-                    let remote = try place.remote(over: .socket)
+                    let remote = try fixture.remote(over: .socket)
                     let client = runOnThread {
                         failure { try remote.request(MachMessage(), replyLimit: .milliseconds(1)) }
                     }
@@ -38,12 +38,12 @@ import Testing
 
     @Test("a handler that has ended its port learns that its client is gone")
     func clientGone() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let ended = Gate("the port's end")
             let gone = Gate("the client's end")
             let cancelled = Recorder<Bool>("the handler's end")
             try withLoopThread { loop in
-                let local = try place.local { port, message in
+                let local = try fixture.local { port, message in
                     port.invalidate()
                     ended.open()
                     gone.wait()
@@ -52,7 +52,7 @@ import Testing
                 }
                 try local.schedule(on: loop)
                 try runOnThread {
-                    let remote = try place.remote(over: .socket)
+                    let remote = try fixture.remote(over: .socket)
                     let error = failure { try remote.request(MachMessage(), replyLimit: .milliseconds(1)) }
                     #expect(error?.code == .replyTimedOut)
                     ended.wait()
@@ -66,16 +66,16 @@ import Testing
     @Test("a handler is notified of each task that gives up, by its limit or cancelled, 300 times")
     func tasks() async throws {
         try await withScratchDirectory(leaving: .anything) { scratch in
-            let place = try Place(scratch)
+            let fixture = try NameFixture(scratch)
             let cancelled = Recorder<Bool>("the handler's end")
             let begun = Counter("handlers")
-            let local = try place.local { _, message in
+            let local = try fixture.local { _, message in
                 begun.increment()
                 cancelled.append(Self.becomesCancelled(message))
                 return nil
             }
             try local.setDispatcher { $0() }
-            let remote = try place.remote(over: .socket)
+            let remote = try fixture.remote(over: .socket)
             for round in 0..<300 {
                 let limit = round % 2 == 0 ? Duration.microseconds(100) : patience
                 let client = Task { try await remote.request(MachMessage(), replyLimit: limit) }

@@ -33,13 +33,13 @@ struct HostileDirectoryTests {
 
     @Test("F-A3: a received right to a path that is only equal as text does not hijack a name's look-up")
     func lookUpAfterRight() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let directory = place.scratch.path("cafe\u{301}")
+        try await withFixture(leaving: .anything) { fixture in
+            let directory = fixture.scratch.path("cafe\u{301}")
             let names = try PortNameServer(directory: directory)
             let port = MachPort()
             try names.register(port, name: "name")
             let path = try #require(port.localPort.state.withLock { $0.liveAddress }).path
-            let other = "\(place.scratch.path)/caf\u{E9}" + path.utf8.dropFirst(directory.utf8.count).text
+            let other = "\(fixture.scratch.path)/caf\u{E9}" + path.utf8.dropFirst(directory.utf8.count).text
             let received = RightsTable.shared.right(receivedAt: PortAddress(path: other))
             #expect(received != port.makeSendRight())
             #expect(try names.lookUp("name") == port.makeSendRight())
@@ -49,17 +49,17 @@ struct HostileDirectoryTests {
 
     @Test("F-A3: a file whose name is only equal as text hides no name, in a list and a watch")
     func listBesideKelvin() async throws {
-        try await withPlace(leaving: .anything) { [own] place in
-            let follower = try NameMonitor(place.directory)
+        try await withFixture(leaving: .anything) { [own] fixture in
+            let follower = try NameMonitor(fixture.directory)
             #expect(try follower.nextText() == nil)
-            let file = try place.scratch.write("x", to: "swift-ports/names/\(Self.kelvin)")
+            let file = try fixture.scratch.write("x", to: "swift-ports/names/\(Self.kelvin)")
             let port = MachPort()
-            try place.names.register(port, name: "K")
-            #expect(try place.names.list().map(\.name) == ["K"])
+            try fixture.names.register(port, name: "K")
+            #expect(try fixture.names.list().map(\.name) == ["K"])
             #expect(try follower.nextText() == "+K \(own)")
             try Data("y".utf8).write(to: URL(fileURLWithPath: file))
             #expect(try follower.nextText() == nil)
-            #expect(try PortNameServer(directory: place.directory).list().map(\.name) == ["K"])
+            #expect(try PortNameServer(directory: fixture.directory).list().map(\.name) == ["K"])
             port.invalidate()
         }
     }
@@ -75,8 +75,8 @@ struct HostileDirectoryTests {
     // MARK: Floods
 
     /// Makes a change before each of a number of reads.
-    private func flood(_ place: Place, times: Int) throws -> SystemCallFaults.Rule {
-        let path = try place.file("flood")
+    private func flood(_ fixture: NameFixture, times: Int) throws -> SystemCallFaults.Rule {
+        let path = try fixture.file("flood")
         return .init(
             .read,
             .precede {
@@ -87,15 +87,15 @@ struct HostileDirectoryTests {
 
     @Test("F-A4: changes that come as fast as they are read end a scan, and the next one goes on")
     func floodOfChanges() async throws {
-        try await withPlace(leaving: .anything) { place in
-            var watch = try NameDirectoryWatch.begin(at: place.directory)
-            let rules = [try flood(place, times: 5000)]
+        try await withFixture(leaving: .anything) { fixture in
+            var watch = try NameDirectoryWatch.begin(at: fixture.directory)
+            let rules = [try flood(fixture, times: 5000)]
             let calls = try SystemCallFaults.counting(with: rules) {
                 let changes = try watch.changes()
                 #expect(changes == .everything)
             }.calls
             #expect(calls[.read, default: 0] <= 64)
-            try place.scratch.write("x", to: "swift-ports/names/last")
+            try fixture.scratch.write("x", to: "swift-ports/names/last")
             #expect(try watch.changes() == .files(["last"]))
             #expect(try watch.changes() == .files([]))
         }
@@ -103,10 +103,10 @@ struct HostileDirectoryTests {
 
     @Test("F-A4: a wait for a name keeps its limit while changes come without end")
     func floodOfWait() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let rules = [try flood(place, times: 100_000)]
+        try await withFixture(leaving: .anything) { fixture in
+            let rules = [try flood(fixture, times: 100_000)]
             let (error, hits) = SystemCallFaults.with(rules) {
-                failure { _ = try place.names.waitFor("name", within: .milliseconds(10)) }
+                failure { _ = try fixture.names.waitFor("name", within: .milliseconds(10)) }
             }
             #expect(error?.code == .nameWaitTimedOut)
             #expect(hits < 100_000)
@@ -126,19 +126,19 @@ struct HostileDirectoryTests {
 
     @Test("F-A5: a file under a lease holds no name: others are listed, watched, and waited for; its own is unknown")
     func leased() async throws {
-        try await withPlace(leaving: .anything) { [own] place in
+        try await withFixture(leaving: .anything) { [own] fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            let file = try lease(place.file("leased"))
-            #expect(failure { close(try sysOpen(place.file("leased"), .reading).release()) } == nil)
-            #expect(try place.names.list().map(\.name) == ["name"])
-            #expect(try place.names.listStatistics(within: patience).map(\.registration.name) == ["name"])
-            let follower = try NameMonitor(place.directory)
+            try fixture.names.register(port, name: "name")
+            let file = try lease(fixture.file("leased"))
+            #expect(failure { close(try sysOpen(fixture.file("leased"), .reading).release()) } == nil)
+            #expect(try fixture.names.list().map(\.name) == ["name"])
+            #expect(try fixture.names.listStatistics(within: patience).map(\.registration.name) == ["name"])
+            let follower = try NameMonitor(fixture.directory)
             #expect(try follower.nextText() == "+name \(own)")
             #expect(try follower.nextText() == nil)
-            #expect(failure { _ = try place.names.lookUp("leased") }?.code == .nameUnknown)
+            #expect(failure { _ = try fixture.names.lookUp("leased") }?.code == .nameUnknown)
             do throws(PortError) {
-                _ = try place.names.waitFor("leased", within: .milliseconds(1))
+                _ = try fixture.names.waitFor("leased", within: .milliseconds(1))
                 Issue.record("a process has the name")
             } catch {
                 #expect(error.code == .nameWaitTimedOut)
@@ -153,12 +153,12 @@ struct HostileDirectoryTests {
         "F-A5: whatever error the kernel gives for one file, the others are names",
         arguments: [EWOULDBLOCK, EIO, ENXIO, ESTALE, EINVAL], [SystemCall.open, .fcntl, .read])
     func refused(number: CInt, call: SystemCall) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
-            for name in ["one", "two", "three"] { try place.names.register(port, name: name) }
+            for name in ["one", "two", "three"] { try fixture.names.register(port, name: name) }
             // The first open is of the directory.
             let rule = SystemCallFaults.Rule(call, .fail(number), skipping: call == .open ? 1 : 0)
-            let (listed, hits) = try SystemCallFaults.with([rule]) { try place.names.list().count }
+            let (listed, hits) = try SystemCallFaults.with([rule]) { try fixture.names.list().count }
             #expect(listed == 2)
             #expect(hits == 1)
             port.invalidate()
@@ -169,19 +169,19 @@ struct HostileDirectoryTests {
 
     @Test("F-A7: only sockets in the directory are asked for statistics, whatever a record or a link says")
     func elsewhere() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let path = place.scratch.path("elsewhere")
+        try await withFixture(leaving: .anything) { fixture in
+            let path = fixture.scratch.path("elsewhere")
             let listener = try sysPacketSocket()
             try sysBind(listener.raw, path: path)
             try sysListen(listener.raw, backlog: 8)
-            let names = try TrustedDirectory.open(path: place.directory + "/names")
+            let names = try TrustedDirectory.open(path: fixture.directory + "/names")
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            let link = "\(place.directory)/sockets/\(String(repeating: "a", count: 32)).1"
+            try fixture.names.register(port, name: "name")
+            let link = "\(fixture.directory)/sockets/\(String(repeating: "a", count: 32)).1"
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
             let far = try ClaimedName("far", owner: 1, at: path, in: names)
             let linked = try ClaimedName("linked", owner: 1, at: link, in: names)
-            let listed = try place.names.listAnswers(within: .milliseconds(1))
+            let listed = try fixture.names.listAnswers(within: .milliseconds(1))
             #expect(listed.map(\.registration.name) == ["far", "linked", "name"])
             #expect(listed.map(\.answer) == [.silent, .silent, .answered(port.statistics)])
             #expect(try sysPoll(listener.raw, .readable, until: .distantPast).isEmpty, "a process has connected")
@@ -192,14 +192,14 @@ struct HostileDirectoryTests {
 
     @Test("F-A7: a sweep follows no link in place of a socket")
     func sweptLink() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let path = place.scratch.path("elsewhere")
+        try await withFixture(leaving: .anything) { fixture in
+            let path = fixture.scratch.path("elsewhere")
             let listener = try sysPacketSocket()
             try sysBind(listener.raw, path: path)
             try sysListen(listener.raw, backlog: 8)
-            let link = "\(place.directory)/sockets/\(String(repeating: "a", count: 32)).1"
+            let link = "\(fixture.directory)/sockets/\(String(repeating: "a", count: 32)).1"
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
-            let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: place.directory + "/sockets"))
+            let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: fixture.directory + "/sockets"))
             #expect(try sysPoll(listener.raw, .readable, until: .distantPast).isEmpty, "the sweep has connected")
             #expect(try sysStatus(atPath: link) == nil)
             withExtendedLifetime(endpoints) {}
@@ -210,17 +210,17 @@ struct HostileDirectoryTests {
 
     @Test("F-B8: a port whose socket was replaced gets another one when it is named again")
     func replacedSocket() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            let path = try place.socket("name")
+            try fixture.names.register(port, name: "name")
+            let path = try fixture.socket("name")
             #expect(unlink(path) == 0)
             let other = try sysPacketSocket()
             try sysBind(other.raw, path: path)
             try sysListen(other.raw, backlog: 8)
-            try place.names.register(port, name: "again")
-            #expect(try place.socket("again") != path)
-            let right = SendRight(try #require(try RightsTable.connect(to: PortAddress(path: place.socket("again")))))
+            try fixture.names.register(port, name: "again")
+            #expect(try fixture.socket("again") != path)
+            let right = SendRight(try #require(try RightsTable.connect(to: PortAddress(path: fixture.socket("again")))))
             try right.send(MachMessage(id: 7), within: patience)
             #expect(try port.receive(within: patience)?.id == 7)
             port.invalidate()
@@ -233,11 +233,11 @@ struct HostileDirectoryTests {
         "F-A15: declared sockets behind a link, or in a directory that is open to others, are not used",
         arguments: [true, false])
     func declared(isLink: Bool) async throws {
-        try await withPlace(leaving: .anything) { place in
-            let directory = place.scratch.path("open")
+        try await withFixture(leaving: .anything) { fixture in
+            let directory = fixture.scratch.path("open")
             mkdir(directory, 0o777)
             chmod(directory, 0o777)
-            let declared = place.directory + "/declared"
+            let declared = fixture.directory + "/declared"
             if isLink {
                 chmod(directory, 0o700)
                 try FileManager.default.createSymbolicLink(atPath: declared, withDestinationPath: directory)
@@ -248,26 +248,26 @@ struct HostileDirectoryTests {
             let dead = try sysPacketSocket()
             try sysBind(dead.raw, path: declared + "/name")
             let made = try sysStatus(atPath: declared + "/name")
-            #expect(failure { _ = try DeclaredName("name", in: place.names) }?.code == .directoryUntrusted)
-            #expect(failure { _ = try place.names.lookUp("name") }?.code == .directoryUntrusted)
-            #expect(failure { _ = try place.names.waitFor("name", within: patience) }?.code == .directoryUntrusted)
-            #expect(failure { try place.names.checkIn(MachPort(), name: "name") }?.code == .directoryUntrusted)
+            #expect(failure { _ = try DeclaredName("name", in: fixture.names) }?.code == .directoryUntrusted)
+            #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .directoryUntrusted)
+            #expect(failure { _ = try fixture.names.waitFor("name", within: patience) }?.code == .directoryUntrusted)
+            #expect(failure { try fixture.names.checkIn(MachPort(), name: "name") }?.code == .directoryUntrusted)
             #expect(try sysStatus(atPath: declared + "/name") == made)
         }
     }
 
     @Test("F-A15: a link in place of a declared socket holds no name, and stays")
     func declaredLink() async throws {
-        try await withPlace(leaving: .anything) { place in
-            mkdir(place.directory + "/declared", 0o700)
-            let path = place.scratch.path("elsewhere")
+        try await withFixture(leaving: .anything) { fixture in
+            mkdir(fixture.directory + "/declared", 0o700)
+            let path = fixture.scratch.path("elsewhere")
             let listener = try sysPacketSocket()
             try sysBind(listener.raw, path: path)
             try sysListen(listener.raw, backlog: 8)
-            let link = place.directory + "/declared/name"
+            let link = fixture.directory + "/declared/name"
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
-            #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
-            #expect(failure { _ = try DeclaredName("name", in: place.names) }?.systemError?.code == EADDRINUSE)
+            #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown)
+            #expect(failure { _ = try DeclaredName("name", in: fixture.names) }?.systemError?.code == EADDRINUSE)
             #expect(try sysReadLink(link) == path)
             #expect(try sysPoll(listener.raw, .readable, until: .distantPast).isEmpty)
         }
@@ -282,18 +282,18 @@ struct HostileDirectoryTests {
 
     @Test("F-B9: a sweep checks a limited number of files, however few it can remove")
     func sweeps() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let count = 10_100
-            fill(place.directory + "/sockets", with: count) { number in
+            fill(fixture.directory + "/sockets", with: count) { number in
                 String(repeating: "0", count: 27) + String(number + 10_000) + ".1"
             }
-            let sockets = try TrustedDirectory.open(path: place.directory + "/sockets")
+            let sockets = try TrustedDirectory.open(path: fixture.directory + "/sockets")
             let (endpoints, calls) = try SystemCallFaults.counting { try ProcessEndpoints(in: sockets) }
             // Each counts twice: the dead process, which costs opening its lock, and its file.
             #expect(calls[.open, default: 0] <= 2 * 10_000 && calls[.connect, default: 0] == 0)
             #expect(calls[.unlink, default: 0] <= 10_000)
-            fill(place.directory + "/names", with: count) { "n\($0)" }
-            let directory = try PortDirectory.open(path: place.directory)
+            fill(fixture.directory + "/names", with: count) { "n\($0)" }
+            let directory = try PortDirectory.open(path: fixture.directory)
             let sweepCalls = SystemCallFaults.counting { #expect(directory.sweepNames() == 0) }.calls
             #expect(sweepCalls[.open, default: 0] <= 10_001)
             withExtendedLifetime(endpoints) {}
@@ -302,10 +302,10 @@ struct HostileDirectoryTests {
 
     @Test("a file that a process moved aside before it ended is swept, and one that is still locked stays")
     func asideFiles() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let directory = try PortDirectory.open(path: place.directory)
+        try await withFixture(leaving: .anything) { fixture in
+            let directory = try PortDirectory.open(path: fixture.directory)
             let (left, held) = (LockedFile.asideName(), LockedFile.asideName())
-            close(creat("\(place.directory)/names/\(left)", 0o600))
+            close(creat("\(fixture.directory)/names/\(left)", 0o600))
             guard case .locked(let lock) = try LockedFile.acquire(held, in: directory.names) else {
                 Issue.record("\(held) is locked by another process")
                 return
@@ -318,8 +318,8 @@ struct HostileDirectoryTests {
 
     @Test("F-A13: a name that would act on a terminal does nothing there when its registration or event is printed")
     func printedNames() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let (names, port) = (try PortNameServer(directory: place.directory), MachPort())
+        try await withFixture(leaving: .anything) { fixture in
+            let (names, port) = (try PortNameServer(directory: fixture.directory), MachPort())
             try names.register(port, name: "a\u{1B}[2J\u{9B}\u{202E}b")
             let registration = try #require(try names.list().first)
             for text in ["\(registration)", "\(NameEvent.appeared(registration))"] {
@@ -335,7 +335,7 @@ struct HostileDirectoryTests {
 
     @Test("F-A6: a watch opens a descriptor for at most 64 owners, and sees all names come and go")
     func manyOwners() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let count = 70
             let pipe = Pipe()
             let owners = try (0..<count).map { _ in
@@ -343,10 +343,10 @@ struct HostileDirectoryTests {
                     "/bin/cat", arguments: [], environment: [:], in: nil,
                     descriptors: [pipe.fileHandleForReading.fileDescriptor, nil, nil])
             }
-            let names = try TrustedDirectory.open(path: place.directory + "/names")
+            let names = try TrustedDirectory.open(path: fixture.directory + "/names")
             var held: [Int32: ClaimedName] = [:]
             for owner in owners { held[owner] = try ClaimedName("n\(owner)", owner: owner, in: names) }
-            let follower = try NameMonitor(place.directory)
+            let follower = try NameMonitor(fixture.directory)
             let before = openDescriptors()
             var answered = Set<String>()
             while let text = try follower.nextText() { answered.insert(text) }

@@ -30,9 +30,9 @@ struct InvalidatedRequestTests {
     private func withLog(over way: Way, _ body: @escaping @Sendable (RemoteMessagePort, RequestLog) throws -> Void)
         async throws
     {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let log = RequestLog()
-            try place.serving(over: way) { _, message in
+            try fixture.serving(over: way) { _, message in
                 log.keep(message)
             } _: { remote, _, _ in
                 try body(remote, log)
@@ -94,11 +94,11 @@ struct InvalidatedRequestTests {
 
     @Test("another object for the port, and the port, go on; a request that has its reply is not affected")
     func others() async throws {
-        try await withPlace { place in
-            try place.serving(over: .socket) { _, message in
+        try await withFixture { fixture in
+            try fixture.serving(over: .socket) { _, message in
                 message.bytes.reversed()
             } _: { remote, _, _ in
-                let other = try place.remote(over: .socket)
+                let other = try fixture.remote(over: .socket)
                 #expect(try remote.ask(1, "abc") == "cba")
                 remote.invalidate()
                 #expect(try other.ask(1, "abc") == "cba")
@@ -108,14 +108,14 @@ struct InvalidatedRequestTests {
 
     @Test("between processes: the server's later reply finds no request")
     func otherProcess() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { server in
-                let remote = try RemoteMessagePort(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { server in
+                let remote = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 let asking = runOnThread { failure { _ = try remote.ask(Act.keep) } }
                 try server.expect("retained")
                 remote.invalidate()
                 #expect(try asking.join()?.cfStatus == -5)
-                let other = try RemoteMessagePort(name: "server", nameServer: place.names)
+                let other = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 #expect(try other.ask(Act.answer) == "1")
                 try server.expect("error deadName")
             }
@@ -125,8 +125,8 @@ struct InvalidatedRequestTests {
     @Test(
         "at any moment of a request, 200 times: it ends with its reply, or as the object does", arguments: Way.allCases)
     func race(way: Way) async throws {
-        try await withPlace { place in
-            try place.serving(over: way) { _, message in
+        try await withFixture { fixture in
+            try fixture.serving(over: way) { _, message in
                 message.bytes.reversed()
             } _: { first, _, _ in
                 for round in 0..<200 {

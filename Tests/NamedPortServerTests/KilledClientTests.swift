@@ -14,19 +14,19 @@ struct KilledClientTests {
         "a client killed among its messages: each came once and in order, others are served, nothing stays, 100 times",
         .seeded, arguments: ["never", "always"])
     func killedAnywhere(rings: String) async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let handler = Handler()
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { handler.handle($0.port, $1) }
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { handler.handle($0.port, $1) }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                try withPeer(["pace", place.directory, "name"], at: place, rings: rings) { other in
+                try withPeer(["pace", fixture.directory, "name"], at: fixture, rings: rings) { other in
                     try other.expect("ready")
                     handler.ignore(other.processID)
                     var generator = Seed.generator()
                     var before: Set<String>?
                     for round in 0..<100 {
                         let plan = Plan(rings, &generator)
-                        try Self.kill(by: plan, handler, at: place, beside: other, "round \(round), \(plan)")
+                        try Self.kill(by: plan, handler, at: fixture, beside: other, "round \(round), \(plan)")
                         expectSoon("round \(round): connections") { local.port.localPort.connectionCount == 0 }
                         #expect(handler.faults == [], "round \(round), \(plan)")
                         // The first round makes the pools of the loop's thread.
@@ -63,11 +63,11 @@ struct KilledClientTests {
     }
 
     private static func kill(
-        by plan: Plan, _ handler: Handler, at place: Place, beside other: ChildProcess, _ comment: Comment
+        by plan: Plan, _ handler: Handler, at fixture: NameFixture, beside other: ChildProcess, _ comment: Comment
     ) throws {
         handler.open(keepingReplyFrom: plan.keepsReply ? plan.messages : .max)
         let client = try ChildProcess(
-            builtProduct("port-test-peer"), ["stream", place.directory, "name", "1000000"],
+            builtProduct("port-test-peer"), ["stream", fixture.directory, "name", "1000000"],
             environment: ["PORT_RING": plan.rings])
         handler.seen(from: client.processID).waitUntilCount(plan.messages)
         // The other client's request is under way while this one dies.

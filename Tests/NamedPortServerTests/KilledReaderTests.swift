@@ -14,12 +14,12 @@ import Testing
 @Suite("A reader that dies while it is woken", .census(warmingUp: makeSpareDescriptor)) struct KilledReaderTests {
     @Test("a request to a reader that is killed between the check of its state and its wake-up fails as to a dead one")
     func killedBeforeWake() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let serve = ["serve", place.directory, "store"]
-            try withPeer(serve, at: place, rings: "always", wait: "blocking", endsAs: .signalled(SIGKILL)) { server in
+        try await withFixture(leaving: .anything) { fixture in
+            let serve = ["serve", fixture.directory, "store"]
+            try withPeer(serve, at: fixture, rings: "always", wait: "blocking", endsAs: .signalled(SIGKILL)) { server in
                 try server.expect("ready")
                 ThreadRunLoop.current.waitStrategy = .blocking
-                let right = try place.names.lookUp("store")
+                let right = try fixture.names.lookUp("store")
                 try #require(right.destination as? RemotePort).reached().useRings(.always)
                 let id = server.processID
                 let kill = SystemCallFaults.Rule(

@@ -16,36 +16,36 @@ struct KilledServerTests {
         .seeded, arguments: ["never", "always"])
     func killedAnywhere(rings: String) async throws {
         let use = try #require(RingPolicy(rawValue: rings))
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             var generator = Seed.generator()
             for round in 0..<100 {
                 // The first few are sent before the rings exist.
                 let replies = Int.random(in: 0...(use == .always ? 60 : 12), using: &generator)
                 let iterations = Int.random(in: 0...2000, using: &generator)
                 let before = openDescriptors()
-                let ledger = Ledger("ledger.\(round)", at: place)
-                let attempts = try Self.attempts(killing: ledger, at: place, after: replies, iterations, use)
-                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
-                try Self.compare(attempts, ledger, "round \(round), \(replies) replies and \(iterations) turns")
+                let log = HandledLog("log.\(round)", at: fixture)
+                let attempts = try Self.attempts(killing: log, at: fixture, after: replies, iterations, use)
+                #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
+                try Self.compare(attempts, log, "round \(round), \(replies) replies and \(iterations) iterations")
                 #expect(openDescriptors() == before, "round \(round)")
             }
             // The last server's name file is replaced, and no other is added.
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            #expect(try sysList(place.directory + "/names").count == 1)
+            try fixture.names.register(port, name: "name")
+            #expect(try sysList(fixture.directory + "/names").count == 1)
             port.invalidate()
-            #expect(try sysList(place.directory + "/names") == [])
+            #expect(try sysList(fixture.directory + "/names") == [])
             // Each process removes the files of dead ones: only the last one's may be there.
-            #expect(try sysList(place.directory + "/sockets").count <= 3)
+            #expect(try sysList(fixture.directory + "/sockets").count <= 3)
         }
     }
 
     /// Two threads send requests until the server is killed.
     private static func attempts(
-        killing ledger: Ledger, at place: Place, after replies: Int, _ iterations: Int, _ use: RingPolicy
+        killing log: HandledLog, at fixture: NameFixture, after replies: Int, _ iterations: Int, _ use: RingPolicy
     ) throws -> [Attempt] {
-        try withLedgerServer(ledger, at: place, endsAs: .signalled(SIGKILL)) { server in
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try withLoggingServer(log, at: fixture, endsAs: .signalled(SIGKILL)) { server in
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             try #require(port.right.destination as? RemotePort).reached().useRings(use)
             let answered = Counter("the replies")
             let clients = (0..<2).map { client in
@@ -74,8 +74,8 @@ struct KilledServerTests {
         return attempts
     }
 
-    private static func compare(_ attempts: [Attempt], _ ledger: Ledger, _ comment: Comment) throws {
-        let handled = try ledger.handled()
+    private static func compare(_ attempts: [Attempt], _ log: HandledLog, _ comment: Comment) throws {
+        let handled = try log.handled()
         for attempt in attempts {
             attempt.expect(in: handled, comment)
             switch attempt.error?.code {

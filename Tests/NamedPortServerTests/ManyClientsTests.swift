@@ -19,16 +19,16 @@ struct ManyClientsTests {
         "10,000 connections to one named port, open at once, are each answered; afterwards nothing of them stays",
         .enabled(if: hasDescriptors, "needs 10,200 descriptors in a process (RLIMIT_NOFILE)"))
     func tenThousand() async throws {
-        try await withPlace { place in
-            try withPeer(["unlimited", "serve", place.directory, "name"], at: place) { server in
+        try await withFixture { fixture in
+            try withPeer(["unlimited", "serve", fixture.directory, "name"], at: fixture) { server in
                 try server.expect("ready")
                 let sockets = try Self.sockets(of: server)
                 // A first client makes what the server retains.
-                try withPeer(["ask", place.directory, "name", "1", "ab"], at: place) { try $0.expect("reply ba") }
+                try withPeer(["ask", fixture.directory, "name", "1", "ab"], at: fixture) { try $0.expect("reply ba") }
                 expectSoon("the first client's end") { (try? Self.sockets(of: server)) == sockets }
                 let (descriptors, memory) = (try Self.descriptors(of: server), try Self.memory(of: server))
                 var clients: [ChildProcess] = []
-                let result = Result { try Self.connect(&clients, at: place) }
+                let result = Result { try Self.connect(&clients, at: fixture) }
                 let (most, mostMemory) = (try Self.descriptors(of: server), try Self.memory(of: server))
                 for client in clients { client.closeInput() }
                 for client in clients { #expect(try client.waitForExit().end == .exited(0)) }
@@ -36,7 +36,7 @@ struct ManyClientsTests {
                 let count = Self.connectionsPerProcess * Self.processes
                 #expect(most >= descriptors + count)
                 expectSoon("the clients' ends") { (try? Self.descriptors(of: server)) == descriptors }
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 #expect(try port.ask(Act.reverse, "on") == "no")
                 print(
                     "\(count) connections to one port: the server has \(most) descriptors, \(descriptors) before; "
@@ -47,8 +47,8 @@ struct ManyClientsTests {
     }
 
     /// Starts the clients and waits until each of their requests was answered; their connections stay.
-    private static func connect(_ clients: inout [ChildProcess], at place: Place) throws {
-        let arguments = ["unlimited", "connect-and-stay", place.directory, "name", "\(connectionsPerProcess)"]
+    private static func connect(_ clients: inout [ChildProcess], at fixture: NameFixture) throws {
+        let arguments = ["unlimited", "connect-and-stay", fixture.directory, "name", "\(connectionsPerProcess)"]
         for _ in 0..<processes {
             clients.append(try ChildProcess(builtProduct("port-test-peer"), arguments))
         }

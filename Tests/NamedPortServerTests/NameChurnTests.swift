@@ -16,25 +16,25 @@ struct NameChurnTests {
 
     @Test("a watch, a wait, lists and registrations beside a thread that removes and remakes it, 100 times")
     func churn() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withWatch(place) { events, _, watch in
+        try await withFixture(leaving: .anything) { fixture in
+            try withWatch(fixture) { events, _, watch in
                 let done = Gate("the last time")
-                let waiting = runOnThread { try place.names.waitFor("last", within: patience) }
-                let listing = runOnThread { Self.errors(until: done) { _ = try place.names.list() } }
+                let waiting = runOnThread { try fixture.names.waitFor("last", within: patience) }
+                let listing = runOnThread { Self.errors(until: done) { _ = try fixture.names.list() } }
                 let naming = runOnThread {
                     Self.errors(until: done) {
                         let port = MachPort()
                         defer { port.invalidate() }
-                        try place.names.register(port, name: "name")
-                        _ = try place.names.lookUp("name")
+                        try fixture.names.register(port, name: "name")
+                        _ = try fixture.names.lookUp("name")
                     }
                 }
                 for _ in 0..<100 {
                     // Another thread may put a file into it meanwhile.
-                    while FileManager.default.fileExists(atPath: place.directory) {
-                        try? FileManager.default.removeItem(atPath: place.directory)
+                    while FileManager.default.fileExists(atPath: fixture.directory) {
+                        try? FileManager.default.removeItem(atPath: fixture.directory)
                     }
-                    _ = try PortNameServer(directory: place.directory)
+                    _ = try PortNameServer(directory: fixture.directory)
                 }
                 done.open()
                 for error in try listing.join() + naming.join() {
@@ -43,11 +43,11 @@ struct NameChurnTests {
                 }
                 // The names are there again, and every observer notices.
                 let port = MachPort()
-                try place.names.register(port, name: "last")
+                try fixture.names.register(port, name: "last")
                 #expect(try waiting.join() == port.makeSendRight())
                 expectSoon("the watch reports the name") { events.elements.contains("+last \(sysProcessID())") }
                 #expect(watch.isValid)
-                #expect(try place.names.list().map(\.name) == ["last"])
+                #expect(try fixture.names.list().map(\.name) == ["last"])
                 port.invalidate()
             }
         }

@@ -12,8 +12,8 @@ import Testing
 @Suite("Directories of names", .census(warmingUp: makeSpareDescriptor)) struct NameDirectoryTests {
     @Test("a directory that others may enter, a link, a file and a relative path are not trusted")
     func untrusted() async throws {
-        try await withPlace { place in
-            let directory = place.scratch.path("directory")
+        try await withFixture { fixture in
+            let directory = fixture.scratch.path("directory")
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
             func code(_ path: String) -> PortError.Code? {
                 failure { _ = try PortNameServer(directory: path) }?.code
@@ -24,20 +24,20 @@ import Testing
             }
             chmod(directory, 0o700)
             #expect(code(directory) == nil)
-            let link = place.scratch.path("link")
+            let link = fixture.scratch.path("link")
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: directory)
             #expect(code(link) == .directoryUntrusted)
             #expect(code(link + "/") == .directoryUntrusted)
-            #expect(code(try place.scratch.write("", to: "file")) == .directoryUntrusted)
+            #expect(code(try fixture.scratch.write("", to: "file")) == .directoryUntrusted)
             #expect(code("relative") == .directoryUntrusted)
-            #expect(code(place.scratch.path("missing/directory")) == .systemCallFailed)
+            #expect(code(fixture.scratch.path("missing/directory")) == .systemCallFailed)
         }
     }
 
     @Test("a directory of another user is not trusted", .enabled(if: sysUserID() == 0, "needs root"))
     func anothers() async throws {
-        try await withPlace { place in
-            let directory = place.scratch.path("directory")
+        try await withFixture { fixture in
+            let directory = fixture.scratch.path("directory")
             try FileManager.default.createDirectory(
                 atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
             #expect(chown(directory, 65534, 65534) == 0)
@@ -48,15 +48,15 @@ import Testing
 
     @Test("a directory that is removed while in use is an error for names, and does not affect the ports")
     func removed() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            try FileManager.default.removeItem(atPath: place.directory)
-            expectNoDirectory(place.names)
+            try fixture.names.register(port, name: "name")
+            try FileManager.default.removeItem(atPath: fixture.directory)
+            expectNoDirectory(fixture.names)
             try port.makeSendRight().send(MachMessage(id: 3), within: .zero)
             #expect(try port.tryReceive()?.id == 3)
             port.invalidate()
-            #expect(!place.names.unregister("name"))
+            #expect(!fixture.names.unregister("name"))
         }
     }
 
@@ -70,31 +70,31 @@ import Testing
 
     @Test("a port whose socket was removed, alone or with the directory, can be named again and found, 20 times")
     func socketRemoved() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort { _, message in try? message.reply(MachMessage(id: message.id + 1)) }
-            try place.names.register(port, name: "name")
-            var clients = [try place.remote("name", over: .socket)]
+            try fixture.names.register(port, name: "name")
+            var clients = [try fixture.remote("name", over: .socket)]
             try withLoopThread { loop in
                 try port.schedule(on: loop)
                 for round in 0..<20 {
                     if round % 2 == 0 {
-                        unlink(try place.socket("name"))
-                        #expect(place.names.unregister("name"))
+                        unlink(try fixture.socket("name"))
+                        #expect(fixture.names.unregister("name"))
                     } else {
-                        try FileManager.default.removeItem(atPath: place.directory)
-                        _ = try PortNameServer(directory: place.directory)
+                        try FileManager.default.removeItem(atPath: fixture.directory)
+                        _ = try PortNameServer(directory: fixture.directory)
                     }
-                    try place.names.register(port, name: "name")
-                    #expect(try place.names.lookUp("name") == port.makeSendRight())
-                    clients.append(try place.remote("name", over: .socket))
+                    try fixture.names.register(port, name: "name")
+                    #expect(try fixture.names.lookUp("name") == port.makeSendRight())
+                    clients.append(try fixture.remote("name", over: .socket))
                     // Clients that were connected before are served as well.
                     for client in clients {
                         let reply = try client.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
                         #expect(reply.id == 2)
                     }
                 }
-                try withServer("peer", at: place) { server in
-                    let peer = try RemoteMessagePort(name: "peer", nameServer: place.names)
+                try withServer("peer", at: fixture) { server in
+                    let peer = try RemoteMessagePort(name: "peer", nameServer: fixture.names)
                     let ask = MachMessage(id: Act.process)
                     #expect(
                         try peer.request(ask, sendLimit: patience, replyLimit: patience).text == "\(server.processID)")
@@ -107,20 +107,20 @@ import Testing
 
     @Test("a name file of foreign content is no name, and the name can be registered")
     func foreignContents() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let record = try #require(NameRecord(owner: 1, since: 2, socketPath: "/nowhere/at/all")).contents
             let contents = [
                 [], Array("hello".utf8), record, record.dropLast(), Array(record.prefix(20)), record + record,
                 [UInt8](repeating: 0xFF, count: 20_000), [UInt8](repeating: 0, count: 100),
             ]
             for bytes in contents {
-                try Data(bytes).write(to: URL(fileURLWithPath: place.file("name")))
-                #expect(chmod(try place.file("name"), 0o600) == 0)
-                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
-                #expect(try place.names.list() == [])
+                try Data(bytes).write(to: URL(fileURLWithPath: fixture.file("name")))
+                #expect(chmod(try fixture.file("name"), 0o600) == 0)
+                #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown)
+                #expect(try fixture.names.list() == [])
                 let port = MachPort()
-                try place.names.register(port, name: "name")
-                #expect(try place.names.lookUp("name") == port.makeSendRight())
+                try fixture.names.register(port, name: "name")
+                #expect(try fixture.names.lookUp("name") == port.makeSendRight())
                 port.invalidate()
             }
         }
@@ -128,22 +128,22 @@ import Testing
 
     @Test("a held name whose file is torn is taken, unknown and not listed")
     func tornWhileHeld() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            let file = try place.file("name")
+            try fixture.names.register(port, name: "name")
+            let file = try fixture.file("name")
             let whole = try Data(contentsOf: URL(fileURLWithPath: file))
             for length in [0, 1, whole.count / 2, whole.count - 1] {
                 #expect(truncate(file, length) == 0)
-                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
-                #expect(try place.names.list() == [])
-                let error = failure { try place.names.register(MachPort(), name: "name") }
+                #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown)
+                #expect(try fixture.names.list() == [])
+                let error = failure { try fixture.names.register(MachPort(), name: "name") }
                 #expect(error?.code == .nameTaken)
                 #expect(error?.owner == nil)
                 let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
                 try handle.write(contentsOf: whole)
                 try handle.close()
-                #expect(try place.names.lookUp("name") == port.makeSendRight())
+                #expect(try fixture.names.lookUp("name") == port.makeSendRight())
             }
             port.invalidate()
         }
@@ -151,35 +151,35 @@ import Testing
 
     @Test("an entry that is no regular file is not trusted as a name, and does not hide the others from the list")
     func foreignFiles() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            let directory = try place.file("directory")
+            try fixture.names.register(port, name: "name")
+            let directory = try fixture.file("directory")
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
             try FileManager.default.createSymbolicLink(
-                atPath: place.file("link"), withDestinationPath: place.file("name"))
-            #expect(mkfifo(try place.file("pipe"), 0o600) == 0)
+                atPath: fixture.file("link"), withDestinationPath: fixture.file("name"))
+            #expect(mkfifo(try fixture.file("pipe"), 0o600) == 0)
             for name in ["directory", "link", "pipe"] {
-                let found = failure { _ = try place.names.lookUp(name) }
+                let found = failure { _ = try fixture.names.lookUp(name) }
                 #expect(found?.code == .directoryUntrusted, "\(name)")
-                let taken = failure { try place.names.register(MachPort(), name: name) }
+                let taken = failure { try fixture.names.register(MachPort(), name: name) }
                 #expect(taken?.code == .directoryUntrusted, "\(name)")
             }
-            #expect(try place.names.list().map(\.name) == ["name"])
+            #expect(try fixture.names.list().map(\.name) == ["name"])
             port.invalidate()
         }
     }
 
     @Test("files whose names stand for no port name are left alone")
     func foreignNames() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let names = [".hidden", "%", "%zz", "%%", "a b", "\u{FF}", "%41"]
-            for name in names { try place.scratch.write("x", to: "swift-ports/names/\(name)") }
-            #expect(try place.names.list() == [])
+            for name in names { try fixture.scratch.write("x", to: "swift-ports/names/\(name)") }
+            #expect(try fixture.names.list() == [])
             let port = MachPort()
-            try place.names.register(port, name: "A")
+            try fixture.names.register(port, name: "A")
             port.invalidate()
-            #expect(Set(try sysList(place.scratch.path("swift-ports/names"))) == Set(names))
+            #expect(Set(try sysList(fixture.scratch.path("swift-ports/names"))) == Set(names))
         }
     }
 }

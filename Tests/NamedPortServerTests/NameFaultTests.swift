@@ -35,69 +35,69 @@ struct NameFaultTests {
             NameFault(.listen, ENOBUFS, .systemCallFailed), NameFault(.epoll_ctl, ENOSPC, .systemCallFailed),
         ])
     func registering(fault: NameFault) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let warm = MachPort()
-            try place.names.register(warm, name: "warm")
-            let sockets = try sysList(place.directory + "/sockets").count
-            let calls = try Self.calls(of: fault.call, in: place)
+            try fixture.names.register(warm, name: "warm")
+            let sockets = try sysList(fixture.directory + "/sockets").count
+            let calls = try Self.calls(of: fault.call, in: fixture)
             #expect(calls > 0)
             for round in 0..<100 {
                 let port = MachPort()
                 let before = openDescriptors()
                 let error = failure {
                     _ = try SystemCallFaults.with([.init(fault.call, .fail(fault.number), skipping: round % calls)]) {
-                        try place.names.register(port, name: "name")
+                        try fixture.names.register(port, name: "name")
                     }
                 }
                 #expect(error?.code == fault.code, "round \(round)")
                 #expect(error?.systemError?.code == fault.number)
-                #expect(try sysList(place.directory + "/names") == ["warm"], "round \(round)")
+                #expect(try sysList(fixture.directory + "/names") == ["warm"], "round \(round)")
                 port.invalidate()
                 #expect(openDescriptors() == before)
-                #expect(try sysList(place.directory + "/sockets").count == sockets)
+                #expect(try sysList(fixture.directory + "/sockets").count == sockets)
             }
             let port = MachPort()
-            try place.names.register(port, name: "name")
+            try fixture.names.register(port, name: "name")
             port.invalidate()
             warm.invalidate()
         }
     }
 
     /// How often a registration makes a call.
-    private static func calls(of call: SystemCall, in place: Place) throws -> Int {
+    private static func calls(of call: SystemCall, in fixture: NameFixture) throws -> Int {
         let port = MachPort()
-        let calls = try SystemCallFaults.counting { try place.names.register(port, name: "counted") }.calls
+        let calls = try SystemCallFaults.counting { try fixture.names.register(port, name: "counted") }.calls
         port.invalidate()
         return calls[call, default: 0]
     }
 
     @Test("interrupted calls are repeated: registering, looking up, listing and waiting succeed, 100 times")
     func interrupted() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let rules = [
                 SystemCall.open, .write, .read, .fcntl, .fstat, .socket, .bind, .listen, .rename, .unlink, .connect,
             ]
             for _ in 0..<100 {
                 let port = MachPort()
                 _ = try SystemCallFaults.with(rules.map { .init($0, .fail(EINTR), times: 3) }) {
-                    try place.names.register(port, name: "name")
-                    #expect(try place.names.waitFor("name", within: patience) == port.makeSendRight())
-                    #expect(try place.names.list().map(\.name) == ["name"])
+                    try fixture.names.register(port, name: "name")
+                    #expect(try fixture.names.waitFor("name", within: patience) == port.makeSendRight())
+                    #expect(try fixture.names.list().map(\.name) == ["name"])
                     port.invalidate()
                 }
-                #expect(try place.names.list() == [])
+                #expect(try fixture.names.list() == [])
             }
         }
     }
 
     @Test("a short write is completed")
     func shortWrite() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
             _ = try SystemCallFaults.with([.init(.write, .shorten(to: 1), times: 50)]) {
-                try place.names.register(port, name: "name")
+                try fixture.names.register(port, name: "name")
             }
-            #expect(try place.names.lookUp("name") == port.makeSendRight())
+            #expect(try fixture.names.lookUp("name") == port.makeSendRight())
             port.invalidate()
         }
     }
@@ -106,8 +106,8 @@ struct NameFaultTests {
         "on a full disk a name is refused and leaves no file, 100 times; with room again it is registered",
         .enabled(if: FullDisk.reason == nil, Comment(rawValue: FullDisk.reason ?? "")))
     func fullDisk() async throws {
-        try await withPlace { place in
-            let disk = try FullDisk.any(at: place.scratch.path("disk"))
+        try await withFixture { fixture in
+            let disk = try FullDisk.any(at: fixture.scratch.path("disk"))
             defer { disk.remove() }
             let names = try PortNameServer(directory: disk.path + "/ports")
             // Its socket is there; its record needs a page.
@@ -130,18 +130,18 @@ struct NameFaultTests {
 
     @Test("a name whose file cannot be removed is unknown and free all the same, 100 times")
     func notRemoved() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let port = MachPort()
             for round in 0..<100 {
-                try place.names.register(port, name: "name")
+                try fixture.names.register(port, name: "name")
                 let (isFreed, hits) = SystemCallFaults.with([.init(.unlink, .fail(EROFS))]) {
-                    place.names.unregister("name")
+                    fixture.names.unregister("name")
                 }
                 #expect(isFreed)
                 #expect(hits == 1)
-                #expect(try sysList(place.directory + "/names") == ["name"], "round \(round)")
-                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
-                #expect(try place.names.list() == [])
+                #expect(try sysList(fixture.directory + "/names") == ["name"], "round \(round)")
+                #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
+                #expect(try fixture.names.list() == [])
             }
             port.invalidate()
         }
@@ -149,15 +149,15 @@ struct NameFaultTests {
 
     @Test("a file that cannot be opened holds no name: the others are listed, watched and registered")
     func unreadable() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
-            for name in ["one", "two", "three"] { try place.names.register(port, name: name) }
+            for name in ["one", "two", "three"] { try fixture.names.register(port, name: name) }
             // The first call opens the directory.
             let rule = SystemCallFaults.Rule(.open, .fail(EACCES), skipping: 1)
-            let (listed, hits) = try SystemCallFaults.with([rule]) { try place.names.list().count }
+            let (listed, hits) = try SystemCallFaults.with([rule]) { try fixture.names.list().count }
             #expect(listed == 2)
             #expect(hits == 1)
-            let follower = try NameMonitor(place.directory)
+            let follower = try NameMonitor(fixture.directory)
             let first = try SystemCallFaults.with([rule]) { try (follower.nextText(), follower.nextText()) }
             #expect(first.hits == 1)
             #expect(try follower.nextText() == nil)
@@ -169,9 +169,9 @@ struct NameFaultTests {
         "as another user than root: a file without permissions hides no name",
         .enabled(if: sysUserID() == 0, "needs root"))
     func withoutPermission() async throws {
-        try await withPlace(leaving: .anything) { place in
-            chmod(place.scratch.path, 0o711)
-            let directory = place.scratch.path("theirs")
+        try await withFixture(leaving: .anything) { fixture in
+            chmod(fixture.scratch.path, 0o711)
+            let directory = fixture.scratch.path("theirs")
             try FileManager.default.createDirectory(
                 atPath: directory + "/names", withIntermediateDirectories: true)
             let file = directory + "/names/secret"
@@ -179,7 +179,7 @@ struct NameFaultTests {
             chmod(file, 0)
             for path in [directory, directory + "/names", file] { chown(path, 65534, 65534) }
             for path in [directory, directory + "/names"] { chmod(path, 0o700) }
-            try withPeer(["as", "65534", "hold", directory], at: place) { holder in
+            try withPeer(["as", "65534", "hold", directory], at: fixture) { holder in
                 try holder.expect("ready")
                 try holder.write("take name\n")
                 try holder.expect("taken")
@@ -193,25 +193,25 @@ struct NameFaultTests {
 
     @Test("a directory that is removed, and one that is put in its place, while names are registered, 100 times")
     func directoryGoes() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let warm = MachPort()
-            try place.names.register(warm, name: "warm")
+            try fixture.names.register(warm, name: "warm")
             warm.invalidate()
             for round in 0..<100 {
                 let before = openDescriptors().count
                 let port = MachPort()
-                try place.names.register(port, name: "name")
-                try FileManager.default.removeItem(atPath: place.directory)
+                try fixture.names.register(port, name: "name")
+                try FileManager.default.removeItem(atPath: fixture.directory)
                 let other = MachPort()
-                #expect(failure { try place.names.register(other, name: "other") }?.systemError?.code == ENOENT)
+                #expect(failure { try fixture.names.register(other, name: "other") }?.systemError?.code == ENOENT)
                 other.invalidate()
                 // The port itself goes on.
                 try port.makeSendRight().send(MachMessage(id: 3), within: .zero)
                 port.invalidate()
-                _ = try PortNameServer(directory: place.directory)
+                _ = try PortNameServer(directory: fixture.directory)
                 let next = MachPort()
-                try place.names.register(next, name: "name")
-                #expect(try place.names.lookUp("name") == next.makeSendRight())
+                try fixture.names.register(next, name: "name")
+                #expect(try fixture.names.lookUp("name") == next.makeSendRight())
                 next.invalidate()
                 #expect(openDescriptors().count == before, "round \(round)")
             }
@@ -220,7 +220,7 @@ struct NameFaultTests {
 
     @Test("random names of any bytes but NUL can be registered, are listed and freed; others are refused", .seeded)
     func randomNames() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             var generator = Seed.generator()
             let port = MachPort()
             for round in 0..<500 {
@@ -231,17 +231,17 @@ struct NameFaultTests {
                     if let scalar = Unicode.Scalar(wide) { bytes += Array(String(scalar).utf8) }
                 }
                 let name = String(decoding: bytes, as: UTF8.self)
-                let error = failure { try place.names.register(port, name: name) }
+                let error = failure { try fixture.names.register(port, name: name) }
                 if bytes.contains(0) || bytes.count > 128 {
                     #expect(error?.code == (bytes.count > 128 ? .nameTooLong : .nameHasNUL))
                     continue
                 }
                 #expect(error == nil, "\(name.debugDescription)")
-                #expect(try place.names.lookUp(name) == port.makeSendRight())
-                let listed = try place.names.list().map { Array($0.name.utf8) }
+                #expect(try fixture.names.lookUp(name) == port.makeSendRight())
+                let listed = try fixture.names.list().map { Array($0.name.utf8) }
                 #expect(listed == [bytes])
-                #expect(place.names.unregister(name))
-                #expect(try sysList(place.directory + "/names") == [])
+                #expect(fixture.names.unregister(name))
+                #expect(try sysList(fixture.directory + "/names") == [])
             }
             port.invalidate()
         }
@@ -249,16 +249,16 @@ struct NameFaultTests {
 
     @Test("a registration has its owner and since when, and the owner's start, as in the kernel")
     func registration() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let before = MonotonicInstant.now
-            try withServer("name", at: place) { server in
-                let registration = try #require(try place.names.list().first)
+            try withServer("name", at: fixture) { server in
+                let registration = try #require(try fixture.names.list().first)
                 #expect(registration.owner == server.processID)
                 #expect(registration.since.advanced(by: .seconds(1)) > before)
                 #expect(registration.since <= .now)
                 #expect(registration.ownerStart == sysProcessStart(server.processID))
                 #expect(registration.ownerStart != nil)
-                let again = try place.names.list()
+                let again = try fixture.names.list()
                 #expect(again == [registration])
             }
         }

@@ -17,7 +17,7 @@ struct NameForkTests {
     func inherited(locksAreHeld: Bool) async {
         await #expect(processExitsWith: .success) { [locksAreHeld = locksAreHeld as Bool] in
             try await withScratchDirectory(leaving: .anything) { scratch in
-                try await onNewThread { try ForkedNames(Place(scratch)).run(locksAreHeld: locksAreHeld) }
+                try await onNewThread { try ForkedNames(NameFixture(scratch)).run(locksAreHeld: locksAreHeld) }
             }
         }
     }
@@ -31,11 +31,11 @@ private struct ForkedNames: Sendable {
     let watched: RemoteMessagePort
     let calls = Counter("ends that were reported")
 
-    init(_ place: Place) throws {
-        names = place.names
-        local = try place.local("local")
-        remote = try place.remote("local", over: .socket)
-        watched = try place.remote("local", over: .memory)
+    init(_ fixture: NameFixture) throws {
+        names = fixture.names
+        local = try fixture.local("local")
+        remote = try fixture.remote("local", over: .socket)
+        watched = try fixture.remote("local", over: .memory)
     }
 
     func run(locksAreHeld: Bool) throws {

@@ -21,30 +21,30 @@ struct NameIntervalTests {
         "a wait throws watchLimit; with an interval it finds the name at one of its scans, which are counted",
         arguments: refusals)
     func wait(call: SystemCall, code: CInt) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let rule = SystemCallFaults.Rule(call, .fail(code), times: .max)
             let refused = SystemCallFaults.with([rule]) {
-                failure { _ = try place.names.waitFor("late", within: patience) }
+                failure { _ = try fixture.names.waitFor("late", within: patience) }
             }.result
             #expect(refused?.code == .watchLimit)
             #expect(refused?.systemError == SystemError(code))
-            place.names.lookInterval = .zero
-            #expect(place.names.lookInterval == .milliseconds(1), "the shortest")
+            fixture.names.lookInterval = .zero
+            #expect(fixture.names.lookInterval == .milliseconds(1), "the shortest")
             let port = MachPort()
             let registrar = runOnThread {
-                while place.names.intervalLookCount < 3 { yieldThread() }
-                let before = place.names.intervalLookCount
-                try place.names.register(port, name: "late")
-                return before...place.names.intervalLookCount + 1
+                while fixture.names.intervalLookCount < 3 { yieldThread() }
+                let before = fixture.names.intervalLookCount
+                try fixture.names.register(port, name: "late")
+                return before...fixture.names.intervalLookCount + 1
             }
-            let right = try SystemCallFaults.with([rule]) { try place.names.waitFor("late", within: patience) }.result
+            let right = try SystemCallFaults.with([rule]) { try fixture.names.waitFor("late", within: patience) }.result
             #expect(!right.isDead)
             // By the scan that was running when the name came, by the first that began afterwards, or by one between.
-            let count = place.names.intervalLookCount
+            let count = fixture.names.intervalLookCount
             #expect(try registrar.join().contains(count), "\(count)")
             port.invalidate()
             let error = SystemCallFaults.with([rule]) {
-                failure { _ = try place.names.waitFor("never", within: .milliseconds(3)) }
+                failure { _ = try fixture.names.waitFor("never", within: .milliseconds(3)) }
             }.result
             #expect(error?.code == .nameWaitTimedOut)
         }
@@ -52,18 +52,18 @@ struct NameIntervalTests {
 
     @Test("a wait that is shorter than the interval scans at its end")
     func shortWait() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let rule = SystemCallFaults.Rule(.inotify_init, .fail(EPERM), times: .max)
-            place.names.lookInterval = .seconds(3600)
+            fixture.names.lookInterval = .seconds(3600)
             let port = MachPort()
             let registrar = runOnThread {
-                while place.names.intervalLookCount < 1 { yieldThread() }
-                try place.names.register(port, name: "late")
+                while fixture.names.intervalLookCount < 1 { yieldThread() }
+                try fixture.names.register(port, name: "late")
             }
             let right = try SystemCallFaults.with([rule]) {
-                try place.names.waitFor("late", within: .milliseconds(500))
+                try fixture.names.waitFor("late", within: .milliseconds(500))
             }.result
-            #expect(!right.isDead && place.names.intervalLookCount == 2)
+            #expect(!right.isDead && fixture.names.intervalLookCount == 2)
             try registrar.join()
             port.invalidate()
         }
@@ -71,45 +71,45 @@ struct NameIntervalTests {
 
     @Test("a watch that the kernel gives up in mid-life goes on at the interval")
     func midLife() async throws {
-        try await withPlace(leaving: .anything) { place in
-            place.names.lookInterval = .milliseconds(2)
+        try await withFixture(leaving: .anything) { fixture in
+            fixture.names.lookInterval = .milliseconds(2)
             let port = MachPort()
-            try place.names.register(port, name: "a")
-            let follower = try place.names.follower()
+            try fixture.names.register(port, name: "a")
+            let follower = try fixture.names.follower()
             #expect(try follower.nextText()?.hasPrefix("+a ") == true)
             // The directory goes, and its watches with it.
             let rule = SystemCallFaults.Rule(.inotify_add_watch, .fail(ENOSPC), times: .max)
-            #expect(rename(place.directory, place.scratch.path("away")) == 0)
+            #expect(rename(fixture.directory, fixture.scratch.path("away")) == 0)
             var texts: [String] = []
             let deadline = Watchdog.deadline
             _ = try SystemCallFaults.with([rule]) {
                 while texts.isEmpty, .now < deadline { if let text = try follower.nextText() { texts.append(text) } }
             }
             #expect(texts.first?.hasPrefix("-a ") == true)
-            #expect(rename(place.scratch.path("away"), place.directory) == 0)
+            #expect(rename(fixture.scratch.path("away"), fixture.directory) == 0)
             while texts.count < 2, .now < deadline { if let text = try follower.nextText() { texts.append(text) } }
             #expect(texts.last?.hasPrefix("+a ") == true)
-            #expect(place.names.intervalLookCount >= 2)
+            #expect(fixture.names.intervalLookCount >= 2)
             port.invalidate()
         }
     }
 
     @Test("a watch reports names that come and go, and those that go with their owner", arguments: refusals)
     func watch(call: SystemCall, code: CInt) async throws {
-        try await withPlace(leaving: .anything) { place in
-            place.names.lookInterval = .milliseconds(2)
+        try await withFixture(leaving: .anything) { fixture in
+            fixture.names.lookInterval = .milliseconds(2)
             let (own, rule) = (sysProcessID(), SystemCallFaults.Rule(call, .fail(code), times: .max))
             let port = MachPort()
-            try place.names.register(port, name: "a")
+            try fixture.names.register(port, name: "a")
             // The rule is over when the watch has begun.
             _ = try SystemCallFaults.with([rule]) {
-                try withWatch(place) { events, _, _ in
+                try withWatch(fixture) { events, _, _ in
                     #expect(events.waitUntilCount(1) == ["+a \(own)"])
-                    try place.names.register(port, name: "b")
+                    try fixture.names.register(port, name: "b")
                     #expect(events.waitUntilCount(2).last == "+b \(own)")
-                    place.names.unregister("a")
+                    fixture.names.unregister("a")
                     #expect(events.waitUntilCount(3).last == "-a \(own)")
-                    try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                    try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
                         try holder.expect("ready")
                         try holder.write("take c\n")
                         #expect(events.waitUntilCount(4).last == "+c \(holder.processID)")
@@ -118,7 +118,7 @@ struct NameIntervalTests {
                     }
                 }
             }
-            #expect(place.names.intervalLookCount >= 5)
+            #expect(fixture.names.intervalLookCount >= 5)
             port.invalidate()
         }
     }

@@ -12,11 +12,11 @@ import Testing
 struct NameWaitTaskTests {
     @Test("a task gets the name when it comes, and needs no run loop of its own")
     func found() async throws {
-        try await withAsyncPlace { place in
+        try await withAsyncFixture { fixture in
             for _ in 0..<50 {
                 let port = MachPort()
-                async let right = place.names.waitFor("name", within: patience)
-                try place.names.register(port, name: "name")
+                async let right = fixture.names.waitFor("name", within: patience)
+                try fixture.names.register(port, name: "name")
                 #expect(try await right == port.makeSendRight())
                 port.invalidate()
             }
@@ -25,12 +25,12 @@ struct NameWaitTaskTests {
 
     @Test("many tasks wait at once for one thread, and all get the name")
     func many() async throws {
-        try await withAsyncPlace { place in
+        try await withAsyncFixture { fixture in
             let port = MachPort()
             let rights = try await withThrowingTaskGroup(of: SendRight.self) { group in
-                for _ in 0..<50 { group.addTask { try await place.names.waitFor("name", within: patience) } }
+                for _ in 0..<50 { group.addTask { try await fixture.names.waitFor("name", within: patience) } }
                 await Task.yield()
-                try place.names.register(port, name: "name")
+                try fixture.names.register(port, name: "name")
                 return try await group.reduce(into: []) { $0.append($1) }
             }
             #expect(rights == Array(repeating: port.makeSendRight(), count: 50))
@@ -40,11 +40,11 @@ struct NameWaitTaskTests {
 
     @Test("a cancelled task stops waiting, before the call and at any moment of it")
     func cancelled() async throws {
-        try await withAsyncPlace { place in
+        try await withAsyncFixture { fixture in
             for round in 0..<100 {
                 let task = Task {
                     do throws(PortError) {
-                        _ = try await place.names.waitFor("name", within: .seconds(100_000))
+                        _ = try await fixture.names.waitFor("name", within: .seconds(100_000))
                         return PortError.Code?.none
                     } catch {
                         return error.code
@@ -59,12 +59,12 @@ struct NameWaitTaskTests {
 
     @Test("at the limit a task gets the error")
     func limit() async throws {
-        try await withAsyncPlace { place in
+        try await withAsyncFixture { fixture in
             for limit in [Duration.zero, .milliseconds(10)] {
                 let start = MonotonicInstant.now
                 let code = await Task {
                     do throws(PortError) {
-                        _ = try await place.names.waitFor("name", within: limit)
+                        _ = try await fixture.names.waitFor("name", within: limit)
                         return PortError.Code?.none
                     } catch {
                         return error.code
@@ -78,10 +78,10 @@ struct NameWaitTaskTests {
 }
 
 /// Runs a test with a directory of names.
-func withAsyncPlace(_ body: (Place) async throws -> Void) async throws {
+func withAsyncFixture(_ body: (NameFixture) async throws -> Void) async throws {
     try await withScratchDirectory(leaving: .anything) { scratch in
-        let place = try Place(scratch)
-        try await body(place)
-        #expect(try sysList(place.directory + "/names") == [])
+        let fixture = try NameFixture(scratch)
+        try await body(fixture)
+        #expect(try sysList(fixture.directory + "/names") == [])
     }
 }

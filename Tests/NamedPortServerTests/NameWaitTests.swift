@@ -14,11 +14,11 @@ import Testing
 struct NameWaitTests {
     @Test("a name that is there is found without a watch")
     func there() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
+            try fixture.names.register(port, name: "name")
             for limit in [Duration.zero, .seconds(-1), patience] {
-                let (right, calls) = try SystemCallFaults.counting { try place.names.waitFor("name", within: limit) }
+                let (right, calls) = try SystemCallFaults.counting { try fixture.names.waitFor("name", within: limit) }
                 #expect(right == port.makeSendRight())
                 #expect(calls[.inotify_init] == nil)
                 #expect(calls[.poll] == nil)
@@ -29,21 +29,21 @@ struct NameWaitTests {
 
     @Test("a name that does not come is an error at the limit, and not before")
     func limit() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             for limit in [Duration.zero, .seconds(-5), .milliseconds(20)] {
                 let start = MonotonicInstant.now
-                let error = failure { _ = try place.names.waitFor("name", within: limit) }
+                let error = failure { _ = try fixture.names.waitFor("name", within: limit) }
                 #expect(error?.code == .nameWaitTimedOut)
                 #expect(start.duration(to: .now) >= limit)
                 #expect(error?.description.contains("\"name\"") == true)
             }
-            #expect(failure { _ = try place.names.waitFor("", within: patience) }?.code == .nameEmpty)
+            #expect(failure { _ = try fixture.names.waitFor("", within: patience) }?.code == .nameEmpty)
         }
     }
 
     @Test("a name that comes at any moment of the call is found, 200 times in a row, without polling")
     func race() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             for round in 0..<200 {
                 let start = Gate("the start")
                 let port = MachPort()
@@ -52,11 +52,11 @@ struct NameWaitTests {
                     // At another moment each time, however busy the machine.
                     let moment = MonotonicInstant.after(.microseconds(round * 6))
                     while .now < moment {}
-                    try place.names.register(port, name: "name")
+                    try fixture.names.register(port, name: "name")
                 }
                 start.open()
                 let (right, calls) = try SystemCallFaults.counting {
-                    try place.names.waitFor("name", within: patience)
+                    try fixture.names.waitFor("name", within: patience)
                 }
                 #expect(right == port.makeSendRight(), "round \(round)")
                 // Created, truncated, written: few events, therefore few look-ups.
@@ -69,15 +69,15 @@ struct NameWaitTests {
 
     @Test("a name that another process registers ends the wait, and other names do not")
     func otherProcess() async throws {
-        try await withPlace { place in
-            let waiter = runOnThread { try place.names.waitFor("name", within: patience) }
+        try await withFixture { fixture in
+            let waiter = runOnThread { try fixture.names.waitFor("name", within: patience) }
             for _ in 0..<20 {
                 let port = MachPort()
-                try place.names.register(port, name: "other")
+                try fixture.names.register(port, name: "other")
                 port.invalidate()
             }
             #expect(!waiter.hasEnded)
-            try withServer("name", at: place) { server in
+            try withServer("name", at: fixture) { server in
                 let right = try waiter.join()
                 #expect(try right.request(MachMessage(id: Act.process)).text == "\(server.processID)")
             }
@@ -86,11 +86,11 @@ struct NameWaitTests {
 
     @Test("a wait ignores a dead owner's record until the next owner has written its own")
     func deadOwner() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
-            let waiter = runOnThread { try place.names.waitFor("name", within: patience) }
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
+            let waiter = runOnThread { try fixture.names.waitFor("name", within: patience) }
             let port = MachPort()
-            try place.names.register(port, name: "name")
+            try fixture.names.register(port, name: "name")
             #expect(try waiter.join() == port.makeSendRight())
             port.invalidate()
         }
@@ -100,16 +100,16 @@ struct NameWaitTests {
         "a wait outlives the directory: removed, moved away, replaced, below a symbolic link too",
         arguments: ["names", "", ".."], [false, true])
     func replaced(part: String, isLinked: Bool) async throws {
-        try await withPlace(leaving: .anything) { place in
-            let outer = place.scratch.path("outer")
-            let link = isLinked ? place.scratch.path("link") : outer
+        try await withFixture(leaving: .anything) { fixture in
+            let outer = fixture.scratch.path("outer")
+            let link = isLinked ? fixture.scratch.path("link") : outer
             if isLinked { try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "outer") }
             try FileManager.default.createDirectory(
                 atPath: outer, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
             let directory = link + "/ports"
             for isMoved in [true, false] {
                 let names = try PortNameServer(directory: directory)
-                let waiting = Gate("the first look")
+                let waiting = Gate("the first poll")
                 let waiter = runOnThread {
                     waiting.open()
                     return try names.waitFor("name", within: patience)
@@ -117,7 +117,7 @@ struct NameWaitTests {
                 waiting.wait()
                 let target = part == ".." ? outer : part.isEmpty ? directory : directory + "/" + part
                 if isMoved {
-                    try FileManager.default.moveItem(atPath: target, toPath: place.scratch.path("away\(part.count)"))
+                    try FileManager.default.moveItem(atPath: target, toPath: fixture.scratch.path("away\(part.count)"))
                 } else {
                     try FileManager.default.removeItem(atPath: target)
                 }
@@ -144,26 +144,26 @@ struct NameWaitTests {
 
     @Test("a wait outlives a symbolic link above the directory that is made to lead elsewhere")
     func linkReplaced() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             for part in ["one", "two"] {
                 try FileManager.default.createDirectory(
-                    atPath: place.scratch.path(part), withIntermediateDirectories: false,
+                    atPath: fixture.scratch.path(part), withIntermediateDirectories: false,
                     attributes: [.posixPermissions: 0o700])
             }
-            let link = place.scratch.path("link")
+            let link = fixture.scratch.path("link")
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "one")
             let names = try PortNameServer(directory: link + "/ports")
-            let waiting = Gate("the first look")
+            let waiting = Gate("the first poll")
             let waiter = runOnThread {
                 waiting.open()
                 return try names.waitFor("name", within: patience)
             }
             waiting.wait()
             let port = MachPort()
-            try PortNameServer(directory: place.scratch.path("two/ports")).register(port, name: "name")
+            try PortNameServer(directory: fixture.scratch.path("two/ports")).register(port, name: "name")
             try FileManager.default.createSymbolicLink(
-                atPath: place.scratch.path("new"), withDestinationPath: "two")
-            #expect(rename(place.scratch.path("new"), link) == 0)
+                atPath: fixture.scratch.path("new"), withDestinationPath: "two")
+            #expect(rename(fixture.scratch.path("new"), link) == 0)
             let right = try waiter.join()
             #expect(right == port.makeSendRight())
             port.invalidate()
@@ -174,14 +174,14 @@ struct NameWaitTests {
         "a wait notices a directory that comes back whatever the form of its path",
         arguments: ["/./ports", "//ports", "/.//./ports"])
     func oddPath(path: String) async throws {
-        try await withPlace(leaving: .anything) { place in
-            let outer = place.scratch.path("outer")
+        try await withFixture(leaving: .anything) { fixture in
+            let outer = fixture.scratch.path("outer")
             let directory = outer + path
             try FileManager.default.createDirectory(atPath: outer, withIntermediateDirectories: true)
             let names = try PortNameServer(directory: directory)
             for isThere in [true, false] {
                 if !isThere { try FileManager.default.removeItem(atPath: directory) }
-                let waiting = Gate("the first look")
+                let waiting = Gate("the first poll")
                 let waiter = runOnThread {
                     waiting.open()
                     return try names.waitFor("name", within: patience)
@@ -198,30 +198,30 @@ struct NameWaitTests {
 
     @Test("a wait does not bring back a directory that was removed")
     func removed() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try FileManager.default.removeItem(atPath: place.directory)
-            let error = failure { _ = try place.names.waitFor("name", within: .milliseconds(20)) }
+        try await withFixture(leaving: .anything) { fixture in
+            try FileManager.default.removeItem(atPath: fixture.directory)
+            let error = failure { _ = try fixture.names.waitFor("name", within: .milliseconds(20)) }
             #expect(error?.code == .nameWaitTimedOut)
-            #expect(!FileManager.default.fileExists(atPath: place.directory))
+            #expect(!FileManager.default.fileExists(atPath: fixture.directory))
         }
     }
 
     @Test("a directory that is opened to others during the wait is not trusted")
     func opened() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let waiter = runOnThread {
-                failure { _ = try place.names.waitFor("name", within: patience) }
+                failure { _ = try fixture.names.waitFor("name", within: patience) }
             }
-            chmod(place.directory, 0o755)
+            chmod(fixture.directory, 0o755)
             let error: PortError? = try waiter.join()
             #expect(error?.code == .directoryUntrusted)
-            chmod(place.directory, 0o700)
+            chmod(fixture.directory, 0o700)
         }
     }
 
     @Test("without watches, instances or descriptors a wait is an error and leaves nothing open, 100 times")
     func limits() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let cases: [(SystemCall, CInt, PortError.Code)] = [
                 (.inotify_init, EMFILE, .watchLimit), (.inotify_init, ENFILE, .descriptorLimit),
                 (.inotify_init, ENOMEM, .systemCallFailed), (.inotify_add_watch, ENOSPC, .watchLimit),
@@ -233,7 +233,7 @@ struct NameWaitTests {
                 let before = openDescriptors()
                 let rule = SystemCallFaults.Rule(call, .fail(number), skipping: call == .open ? 1 : 0)
                 let error = failure {
-                    _ = try SystemCallFaults.with([rule]) { _ = try place.names.waitFor("name", within: patience) }
+                    _ = try SystemCallFaults.with([rule]) { _ = try fixture.names.waitFor("name", within: patience) }
                 }
                 #expect(error?.code == code, "\(call) \(number)")
                 #expect(openDescriptors() == before)
@@ -242,7 +242,7 @@ struct NameWaitTests {
             let error = failure {
                 _ = try SystemCallFaults.with([
                     .init(.inotify_init, .fail(EMFILE)), .init(.epoll_create, .fail(EMFILE)),
-                ]) { _ = try place.names.waitFor("name", within: patience) }
+                ]) { _ = try fixture.names.waitFor("name", within: patience) }
             }
             #expect(error?.code == .descriptorLimit)
         }

@@ -12,14 +12,14 @@ import Testing
 extension NameWatchTests {
     @Test("without descriptors, watches or instances there is no watch, and nothing is left open, 100 times")
     func limits() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             loop.run(for: .zero)
             let cases: [(SystemCall, CInt, PortError.Code)] = [
                 (.inotify_init, EMFILE, .watchLimit), (.inotify_add_watch, ENOSPC, .watchLimit),
                 (.epoll_create, EMFILE, .descriptorLimit), (.epoll_ctl, ENOSPC, .systemCallFailed),
             ]
-            let warm = try place.names.watch(on: loop) { _ in }
+            let warm = try fixture.names.watch(on: loop) { _ in }
             warm.invalidate()
             loop.run(for: .zero)
             for round in 0..<100 {
@@ -27,7 +27,7 @@ extension NameWatchTests {
                 let before = openDescriptors()
                 let error = failure {
                     _ = try SystemCallFaults.with([.init(call, .fail(number))]) {
-                        _ = try place.names.watch(on: loop) { _ in }
+                        _ = try fixture.names.watch(on: loop) { _ in }
                     }
                 }
                 #expect(error?.code == code, "\(call) \(number)")
@@ -39,10 +39,10 @@ extension NameWatchTests {
     @Test(
         "a scan that fails loses nothing: the next one reports", arguments: [SystemCall.open, .read, .fstat])
     func failedPoll(call: SystemCall) async throws {
-        try await withPlace { place in
-            let follower = try NameMonitor(place.directory)
+        try await withFixture { fixture in
+            let follower = try NameMonitor(fixture.directory)
             #expect(try follower.nextText() == nil)
-            try withServer("name", at: place) { server in
+            try withServer("name", at: fixture) { server in
                 let error = failure {
                     _ = try SystemCallFaults.with([.init(call, .fail(EMFILE))]) { _ = try follower.next() }
                 }
@@ -59,11 +59,11 @@ extension NameWatchTests {
         "F-A2: a watch on a loop tries again when this process has no descriptor or memory left, and misses nothing",
         arguments: [(SystemCall.open, EMFILE), (.open, ENOMEM), (.read, ENFILE)])
     func shortageOnLoop(call: SystemCall, code: CInt) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let events = Recorder<String>("an event")
             let loop = ThreadRunLoop.current
-            try withServer("name", at: place) { server in
-                let watch = try place.names.watch { result in
+            try withServer("name", at: fixture) { server in
+                let watch = try fixture.names.watch { result in
                     events.append((try? result.get()).map(short) ?? "\(result)")
                     loop.stop()
                 }
@@ -83,9 +83,9 @@ extension NameWatchTests {
         "F-A6: an owner that cannot be watched ends no watch: its names are read now and then",
         arguments: [(SystemCall.pidfd_open, EMFILE), (.pidfd_open, ENOSYS), (.pidfd_open, EPERM), (.epoll_ctl, ENOSPC)])
     func unwatchedOwner(call: SystemCall, number: CInt) async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
-                let follower = try NameMonitor(place.directory)
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { server in
+                let follower = try NameMonitor(fixture.directory)
                 let refused = [SystemCallFaults.Rule(call, .fail(number))]
                 let (text, hits) = try Refusals.forgetting {
                     try SystemCallFaults.with(refused) { try follower.nextText() }
@@ -107,9 +107,9 @@ extension NameWatchTests {
 
     @Test("F-A6: a loop's watch reads now and then the names of an owner that it cannot watch")
     func unwatchedOwnerOnLoop() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let names = try TrustedDirectory.open(path: place.directory + "/names")
-            try withWatch(place) { events, _, _ in
+        try await withFixture(leaving: .anything) { fixture in
+            let names = try TrustedDirectory.open(path: fixture.directory + "/names")
+            try withWatch(fixture) { events, _, _ in
                 // No process has this number.
                 let held = try ClaimedName("name", owner: .max, in: names)
                 #expect(events.waitUntilCount(1) == ["+name \(Int32.max)"])
@@ -121,20 +121,20 @@ extension NameWatchTests {
 
     @Test("all names go with a directory that goes while it is read, and no watch ends")
     func endsDuringListing() async throws {
-        try await withPlace(leaving: .anything) { [own] place in
+        try await withFixture(leaving: .anything) { [own] fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
+            try fixture.names.register(port, name: "name")
             for call in [SystemCall.open, .readdir, .fcntl] {
-                _ = try PortNameServer(directory: place.directory)
-                let follower = try NameMonitor(place.directory)
+                _ = try PortNameServer(directory: fixture.directory)
+                let follower = try NameMonitor(fixture.directory)
                 let rule = SystemCallFaults.Rule(
-                    call, .precede { try? FileManager.default.removeItem(atPath: place.directory) })
+                    call, .precede { try? FileManager.default.removeItem(atPath: fixture.directory) })
                 let error = failure {
                     _ = try SystemCallFaults.with([rule]) { while try follower.next() != nil {} }
                 }
                 #expect(error == nil, "\(call)")
-                _ = try PortNameServer(directory: place.directory)
-                try place.names.register(port, name: "\(call)")
+                _ = try PortNameServer(directory: fixture.directory)
+                try fixture.names.register(port, name: "\(call)")
                 var last: String?
                 while let text = try follower.nextText() { last = text }
                 #expect(last == "+\(call) \(own)")
@@ -145,12 +145,12 @@ extension NameWatchTests {
 
     @Test("a watch that ends while it scans reports nothing more, neither a name nor a failure")
     func invalidatedDuringListing() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
+            try fixture.names.register(port, name: "name")
             let (loop, events) = (ThreadRunLoop.current, Counter())
             for fails in [false, true] {
-                let watch = try place.names.watch(on: loop) { _ in events.increment() }
+                let watch = try fixture.names.watch(on: loop) { _ in events.increment() }
                 var rules = [SystemCallFaults.Rule(.readdir, .precede { watch.invalidate() })]
                 if fails { rules.append(.init(.readdir, .fail(EIO))) }
                 let (result, hits) = SystemCallFaults.with(rules) { loop.run(for: patience) }

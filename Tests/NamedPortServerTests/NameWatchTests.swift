@@ -24,12 +24,12 @@ extension NameMonitor {
 
 /// Watches the names of a directory on a loop of its own, and records the events.
 func withWatch(
-    _ place: Place, in mode: RunLoopMode = .default,
+    _ fixture: NameFixture, in mode: RunLoopMode = .default,
     _ body: (Recorder<String>, ThreadRunLoop, NameWatch) throws -> Void
 ) throws {
     try withLoopThread { loop in
         let events = Recorder<String>("an event")
-        let watch = try place.names.watch(on: loop, in: mode) { result in
+        let watch = try fixture.names.watch(on: loop, in: mode) { result in
             switch result {
             case .success(let event): events.append(short(event))
             case .failure(let error): events.append("\(error.code)")
@@ -50,16 +50,16 @@ struct NameWatchTests {
 
     @Test("first come the names that are there, by name; then what happens, in its order, each once")
     func order() async throws {
-        try await withPlace { [own] place in
+        try await withFixture { [own] fixture in
             let ports = [MachPort(), MachPort(), MachPort()]
-            try place.names.register(ports[0], name: "b")
-            try place.names.register(ports[1], name: "a")
-            try withWatch(place) { events, _, _ in
+            try fixture.names.register(ports[0], name: "b")
+            try fixture.names.register(ports[1], name: "a")
+            try withWatch(fixture) { events, _, _ in
                 events.waitUntilCount(2)
-                try place.names.register(ports[2], name: "d")
-                try place.names.register(ports[2], name: "c")
+                try fixture.names.register(ports[2], name: "d")
+                try fixture.names.register(ports[2], name: "c")
                 events.waitUntilCount(4)
-                place.names.unregister("a")
+                fixture.names.unregister("a")
                 ports[0].invalidate()
                 events.waitUntilCount(6)
                 ports[2].invalidate()
@@ -74,10 +74,10 @@ struct NameWatchTests {
 
     @Test("the names of a killed owner go with it, 100 times in a row")
     func killed() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withWatch(place) { events, _, _ in
+        try await withFixture(leaving: .anything) { fixture in
+            try withWatch(fixture) { events, _, _ in
                 for round in 0..<100 {
-                    try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                    try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
                         try holder.expect("ready")
                         try holder.write("take name\n")
                         try holder.expect("taken")
@@ -85,7 +85,7 @@ struct NameWatchTests {
                         holder.kill()
                         let last = events.waitUntilCount(2 * round + 2).suffix(2)
                         #expect(last == ["+name \(holder.processID)", "-name \(holder.processID)"])
-                        #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+                        #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown)
                     }
                 }
                 #expect(events.count == 200)
@@ -96,13 +96,13 @@ struct NameWatchTests {
     #if PORT_FAULTS
     @Test("the names of a killed owner go with it where process descriptors are refused, 5 times in a row")
     func killedWithoutProcessDescriptors() async throws {
-        try await withPlace(leaving: .anything) { [own] place in
+        try await withFixture(leaving: .anything) { [own] fixture in
             try Refusals.forgetting {
                 let refusal = SystemCallFaults.Rule(.pidfd_open, .fail(ENOSYS))
                 #expect(SystemCallFaults.with([refusal]) { sysHasEnded(own) }.result == false)
-                try withWatch(place) { events, _, _ in
+                try withWatch(fixture) { events, _, _ in
                     for round in 0..<5 {
-                        try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                        try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
                             try holder.expect("ready")
                             try holder.write("take name\n")
                             try holder.expect("taken")
@@ -122,16 +122,16 @@ struct NameWatchTests {
 
     @Test("an owner that is killed while others try to get its name goes once, 100 times in a row")
     func killedAmongOthers() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withWatch(place) { events, _, _ in
+        try await withFixture(leaving: .anything) { fixture in
+            try withWatch(fixture) { events, _, _ in
                 for round in 0..<100 {
-                    try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                    try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
                         try holder.expect("ready")
                         try holder.write("take name\n")
                         try holder.expect("taken")
                         events.waitUntilCount(2 * round + 1)
                         // Each attempt closes the file after having opened it for writing.
-                        let error = failure { try place.names.register(MachPort(), name: "name") }
+                        let error = failure { try fixture.names.register(MachPort(), name: "name") }
                         #expect(error?.code == .nameTaken)
                         holder.kill()
                         events.waitUntilCount(2 * round + 2)
@@ -144,9 +144,9 @@ struct NameWatchTests {
 
     @Test("an owner whose lock goes without an event from the directory is noticed by its end")
     func withoutEvent() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
-                let follower = try NameMonitor(place.directory)
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { server in
+                let follower = try NameMonitor(fixture.directory)
                 #expect(try follower.nextText() == "+name \(server.processID)")
                 #expect(try follower.nextText() == nil)
                 try server.killAndReap()
@@ -160,12 +160,12 @@ struct NameWatchTests {
 
     @Test("a name that is taken over at once goes and comes")
     func handover() async throws {
-        try await withPlace { [own] place in
-            try withWatch(place) { events, _, _ in
+        try await withFixture { [own] fixture in
+            try withWatch(fixture) { events, _, _ in
                 var expected: [String] = []
                 for _ in 0..<20 {
                     let port = MachPort()
-                    try place.names.register(port, name: "name")
+                    try fixture.names.register(port, name: "name")
                     expected += ["+name \(own)", "-name \(own)"]
                     events.waitUntilCount(expected.count - 1)
                     port.invalidate()
@@ -180,33 +180,33 @@ struct NameWatchTests {
         "all names go with a removed directory, and one that comes back brings its own, below a symbolic link too",
         arguments: [true, false], [false, true])
     func replaced(isMoved: Bool, isLinked: Bool) async throws {
-        try await withPlace(leaving: .anything) { [own] first in
-            var place = first
+        try await withFixture(leaving: .anything) { [own] first in
+            var fixture = first
             if isLinked {
                 let link = first.scratch.path("link")
                 try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: ".")
-                place = try Place(first.scratch, directory: link + "/swift-ports")
+                fixture = try NameFixture(first.scratch, directory: link + "/swift-ports")
             }
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            try withWatch(place) { events, _, _ in
+            try fixture.names.register(port, name: "name")
+            try withWatch(fixture) { events, _, _ in
                 events.waitUntilCount(1)
                 if isMoved {
-                    try FileManager.default.moveItem(atPath: place.directory, toPath: place.scratch.path("away"))
+                    try FileManager.default.moveItem(atPath: fixture.directory, toPath: fixture.scratch.path("away"))
                 } else {
-                    try FileManager.default.removeItem(atPath: place.directory)
+                    try FileManager.default.removeItem(atPath: fixture.directory)
                 }
                 #expect(events.waitUntilCount(2) == ["+name \(own)", "-name \(own)"])
                 let other = MachPort()
-                try PortNameServer(directory: place.directory).register(other, name: "other")
+                try PortNameServer(directory: fixture.directory).register(other, name: "other")
                 #expect(events.waitUntilCount(3).last == "+other \(own)")
                 // The server that was there before finds the new directory; a port with an address in the old one can
                 // have a name in it.
-                let right = try place.names.lookUp("other")
+                let right = try fixture.names.lookUp("other")
                 #expect(right == other.makeSendRight())
-                try place.names.register(port, name: "again")
+                try fixture.names.register(port, name: "again")
                 #expect(events.waitUntilCount(4).last == "+again \(own)")
-                #expect(try place.names.lookUp("again") == port.makeSendRight())
+                #expect(try fixture.names.lookUp("again") == port.makeSendRight())
                 other.invalidate()
                 #expect(events.waitUntilCount(5).last == "-other \(own)")
             }
@@ -216,28 +216,28 @@ struct NameWatchTests {
 
     @Test("a directory that is opened to others ends the watch with the reason, once")
     func untrusted() async throws {
-        try await withPlace { place in
-            try withWatch(place) { events, _, watch in
-                chmod(place.directory, 0o750)
+        try await withFixture { fixture in
+            try withWatch(fixture) { events, _, watch in
+                chmod(fixture.directory, 0o750)
                 #expect(events.waitUntilCount(1) == ["directoryUntrusted"])
                 #expect(!watch.isValid)
-                chmod(place.directory, 0o700)
+                chmod(fixture.directory, 0o700)
             }
         }
     }
 
     @Test("more changes than the kernel queues are reported as the difference")
     func overflow() async throws {
-        try await withPlace(leaving: .anything) { [own] place in
+        try await withFixture(leaving: .anything) { [own] fixture in
             let ports = [MachPort(), MachPort()]
-            try place.names.register(ports[0], name: "goes")
-            try place.names.register(ports[1], name: "stays")
-            let follower = try NameMonitor(place.directory)
+            try fixture.names.register(ports[0], name: "goes")
+            try fixture.names.register(ports[1], name: "stays")
+            let follower = try NameMonitor(fixture.directory)
             #expect(try follower.nextText() == "+goes \(own)")
             #expect(try follower.nextText() == "+stays \(own)")
             let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
             let count = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
-            let (one, two) = (try place.file("x"), try place.file("y"))
+            let (one, two) = (try fixture.file("x"), try fixture.file("y"))
             // The kernel queues each report that differs from the one before.
             for _ in 0...(count / 4) {
                 for path in [one, two] {
@@ -247,7 +247,7 @@ struct NameWatchTests {
             }
             ports[0].invalidate()
             let late = MachPort()
-            try place.names.register(late, name: "comes")
+            try fixture.names.register(late, name: "comes")
             #expect(try follower.nextText() == "-goes \(own)")
             #expect(try follower.nextText() == "+comes \(own)")
             #expect(try follower.nextText() == nil)
@@ -258,15 +258,15 @@ struct NameWatchTests {
 
     @Test("in a mode that does not run nothing is reported; later it is")
     func modes() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let events = Counter()
             let mode = RunLoopMode(rawValue: "test.names")
-            let watch = try place.names.watch(on: .current, in: mode) { _ in
+            let watch = try fixture.names.watch(on: .current, in: mode) { _ in
                 events.increment()
                 ThreadRunLoop.current.stop()
             }
             let port = MachPort()
-            try place.names.register(port, name: "name")
+            try fixture.names.register(port, name: "name")
             ThreadRunLoop.current.run(mode: .default, for: .zero)
             #expect(events.value == 0)
             #expect(ThreadRunLoop.current.run(mode: mode, for: patience) == .stopped)
@@ -280,21 +280,21 @@ struct NameWatchTests {
 
     @Test("a handler that ends its watch gets no more events, and a loop whose thread ends releases its watches")
     func ends() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let ports = (0..<3).map { _ in MachPort() }
-            for (number, port) in ports.enumerated() { try place.names.register(port, name: "\(number)") }
+            for (number, port) in ports.enumerated() { try fixture.names.register(port, name: "\(number)") }
             let events = Counter()
             let watches = Recorder<NameWatch>()
             try onNewThread {
                 let loop = ThreadRunLoop.current
-                let watch = try place.names.watch(on: loop) { _ in
+                let watch = try fixture.names.watch(on: loop) { _ in
                     events.increment()
                     for watch in watches.takeAll() { watch.invalidate() }
                 }
                 watches.append(watch)
                 #expect(loop.run(for: patience) == .finished)
                 #expect(events.value == 1)
-                try place.names.watch(on: loop) { _ in events.increment() }
+                try fixture.names.watch(on: loop) { _ in events.increment() }
             }
             for port in ports { port.invalidate() }
         }

@@ -10,15 +10,15 @@ import Testing
 @Suite("Named ports within a process", .census(warmingUp: makeSpareDescriptor)) struct NamedPortTests {
     @Test("a handler that returns nothing replies an empty message; a request without bytes is an empty one")
     func emptyReplyAndRequest() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let seen = Recorder<MachMessage>()
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in
                 seen.append(message)
                 return nil
             }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                let remote = try RemoteMessagePort(name: "name", nameServer: place.names)
+                let remote = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 for request in [MachMessage(id: 1), MachMessage(id: 2, bytes: [])] {
                     let reply = try remote.request(request, sendLimit: patience, replyLimit: patience)
                     #expect(reply.id == request.id)
@@ -33,12 +33,12 @@ import Testing
 
     @Test("a client and its server on one thread: the request runs the loop, which serves it, or is refused")
     func oneThread() async throws {
-        try await withPlace { place in
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
+        try await withFixture { fixture in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in
                 message.bytes.reversed()
             }
             try local.schedule()
-            let remote = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let remote = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             #expect(try remote.ask(1, "abc", mode: .default) == "cba")
             let error = failure {
                 _ = try remote.request(MachMessage(id: 1), replyLimit: .milliseconds(10))  // the private mode
@@ -50,8 +50,8 @@ import Testing
 
     @Test("a handler that invalidates its port and stops its loop still replies, and the name is free before")
     func lastReply() async throws {
-        try await withPlace { place in
-            let names = place.names
+        try await withFixture { fixture in
+            let names = fixture.names
             let local = try LocalMessagePort(name: "name", nameServer: names) { port, _ in
                 port.invalidate()
                 ThreadRunLoop.current.stop()
@@ -74,9 +74,9 @@ import Testing
 
     @Test("a port that is not scheduled keeps its requests until it is")
     func reserveThenServe() async throws {
-        try await withPlace { place in
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in message.bytes }
-            let names = place.names
+        try await withFixture { fixture in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in message.bytes }
+            let names = fixture.names
             let clients = (0..<3).map { number in
                 runOnThread { try RemoteMessagePort(name: "name", nameServer: names).ask(1, "\(number)") }
             }
@@ -92,10 +92,10 @@ import Testing
 
     @Test("a handler may remove the reply right and reply later, or forward the request: then it replies nothing")
     func replyLater() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let retained = Recorder<MachMessage>("a request handed on")
             let other = MachPort()
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in
                 guard let right = message.takeReplyRight() else { return nil }
                 var onward = MachMessage(id: 2, bytes: message.bytes)
                 onward.setReplyRight(right)
@@ -103,7 +103,7 @@ import Testing
                 retained.append(message)
                 return Array("too early".utf8)
             }
-            let names = place.names
+            let names = fixture.names
             try withLoopThread { loop in
                 try local.schedule(on: loop)
                 let client = runOnThread { try RemoteMessagePort(name: "name", nameServer: names).ask(1, "abc") }
@@ -124,23 +124,24 @@ import Testing
 
     @Test("a taken name makes no port")
     func taken() async throws {
-        try await withPlace { place in
-            let first = try LocalMessagePort(name: "name", nameServer: place.names) { _, _ in nil }
-            let error = failure { _ = try LocalMessagePort(name: "name", nameServer: place.names) { _, _ in nil } }
+        try await withFixture { fixture in
+            let first = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, _ in nil }
+            let error = failure { _ = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, _ in nil } }
             #expect(error?.code == .nameTaken)
             #expect(error?.owner == sysProcessID())
             #expect(first.isValid)
             first.invalidate()
-            #expect(failure { _ = try RemoteMessagePort(name: "name", nameServer: place.names) }?.code == .nameUnknown)
+            #expect(
+                failure { _ = try RemoteMessagePort(name: "name", nameServer: fixture.names) }?.code == .nameUnknown)
         }
     }
 
     @Test("invalidating a remote port leaves the server alone, and a new one is as good as the first")
     func invalidateRemote() async throws {
-        try await withPlace { place in
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in message.bytes }
+        try await withFixture { fixture in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in message.bytes }
             try local.schedule()
-            let first = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let first = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             let invalidations = Counter()
             try first.setInvalidationHandler { invalidations.increment() }
             first.invalidate()
@@ -150,7 +151,7 @@ import Testing
             #expect(failure { try first.send(MachMessage(id: 1)) }?.code == .invalidPort)
             #expect(failure { _ = try first.ask(1) }?.code == .invalidPort)
             #expect(local.isValid)
-            let second = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let second = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             #expect(second.isValid)
             #expect(second == first)
             #expect(try second.ask(1, "still here", mode: .default) == "still here")
@@ -160,12 +161,12 @@ import Testing
 
     @Test("both ends are notified of the port's end exactly once, the client on the loop that it asked for")
     func invalidationHandlers() async throws {
-        try await withPlace { place in
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, _ in nil }
+        try await withFixture { fixture in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, _ in nil }
             let ends = Counter("the server's end")
             local.setInvalidationHandler { ends.increment() }
             try withLoopThread { loop in
-                let remote = try RemoteMessagePort(name: "name", nameServer: place.names)
+                let remote = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 let invalidations = Recorder<Bool>("the client's end")
                 try remote.setInvalidationHandler(on: loop, in: .default) { invalidations.append(loop.isCurrent) }
                 #expect(remote.isValid)
@@ -183,13 +184,13 @@ import Testing
 
     @Test("a full queue accepts nothing more within the send limit, and goes on when there is room")
     func fullQueue() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let notes = Recorder<String>("the notes")
-            let local = try LocalMessagePort(name: "name", nameServer: place.names, queueLimit: 3) { _, message in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names, queueLimit: 3) { _, message in
                 notes.append(message.text)
                 return nil
             }
-            let remote = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let remote = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             for number in 0..<3 { try remote.send(MachMessage(id: 4, text: "\(number)"), sendLimit: .zero) }
             for limit in [Duration.zero, .seconds(-1), .milliseconds(10)] {
                 #expect(failure { try remote.send(MachMessage(id: 4), sendLimit: limit) }?.code == .sendTimedOut)

@@ -14,32 +14,32 @@ import Testing
 struct NamesAcrossProcessesTests {
     @Test("a name that another process holds is taken, and the error names its owner")
     func taken() async throws {
-        try await withPlace { place in
-            try withServer("name", at: place) { server in
-                let error = failure { try place.names.register(MachPort(), name: "name") }
+        try await withFixture { fixture in
+            try withServer("name", at: fixture) { server in
+                let error = failure { try fixture.names.register(MachPort(), name: "name") }
                 #expect(error?.code == .nameTaken)
                 #expect(error?.owner == server.processID)
-                let owners = try place.names.list().map { "\($0.name) \($0.owner)" }
+                let owners = try fixture.names.list().map { "\($0.name) \($0.owner)" }
                 #expect(owners == ["name \(server.processID)"])
             }
-            let list = try place.names.list()
+            let list = try fixture.names.list()
             #expect(list == [])
-            #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+            #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown)
         }
     }
 
     @Test("the list has the names of all live processes, and none of a killed one")
     func list() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let own = MachPort()
-            try place.names.register(own, name: "own")
-            try withServer("killed", at: place, endsAs: .signalled(SIGKILL)) { killed in
-                try withServer("living", at: place) { living in
-                    let all = try place.names.list().map { "\($0.name) \($0.owner)" }
+            try fixture.names.register(own, name: "own")
+            try withServer("killed", at: fixture, endsAs: .signalled(SIGKILL)) { killed in
+                try withServer("living", at: fixture) { living in
+                    let all = try fixture.names.list().map { "\($0.name) \($0.owner)" }
                     #expect(
                         all == ["killed \(killed.processID)", "living \(living.processID)", "own \(sysProcessID())"])
                     try killed.killAndReap()
-                    let rest = try place.names.list().map(\.name)
+                    let rest = try fixture.names.list().map(\.name)
                     #expect(rest == ["living", "own"])
                 }
             }
@@ -49,19 +49,19 @@ struct NamesAcrossProcessesTests {
 
     @Test("a killed owner's name is unknown and free at once, 100 times in a row")
     func killedOwner() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             for round in 0..<100 {
-                try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
                     try holder.expect("ready")
                     try holder.write("take name\n")
                     try holder.expect("taken")
-                    let right = try place.names.lookUp("name")
+                    let right = try fixture.names.lookUp("name")
                     try holder.killAndReap()
                     #expect(right.isDead, "round \(round)")
-                    #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
+                    #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
                     let port = MachPort()
-                    try place.names.register(port, name: "name")
-                    #expect(try place.names.lookUp("name") == port.makeSendRight())
+                    try fixture.names.register(port, name: "name")
+                    #expect(try fixture.names.lookUp("name") == port.makeSendRight())
                     port.invalidate()
                 }
             }
@@ -70,15 +70,15 @@ struct NamesAcrossProcessesTests {
 
     @Test("the next process that registers a name sweeps a killed one's sockets and names away")
     func sweep() async throws {
-        try await withPlace { place in
-            try withServer("other", at: place, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
-            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
-            #expect(try sysList(place.directory + "/names") == ["name"])  // the second has swept the first away
-            let left = try sysList(place.directory + "/sockets")
+        try await withFixture { fixture in
+            try withServer("other", at: fixture, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
+            try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
+            #expect(try sysList(fixture.directory + "/names") == ["name"])  // the second has swept the first away
+            let left = try sysList(fixture.directory + "/sockets")
             #expect(left.count == 2)  // the socket and its owner's lock file
-            try withServer("third", at: place) { _ in
-                #expect(try sysList(place.directory + "/names") == ["third"])
-                let now = try sysList(place.directory + "/sockets")
+            try withServer("third", at: fixture) { _ in
+                #expect(try sysList(fixture.directory + "/names") == ["third"])
+                let now = try sysList(fixture.directory + "/sockets")
                 #expect(now.count == 2)
                 #expect(Set(now).isDisjoint(with: left))
             }
@@ -87,9 +87,9 @@ struct NamesAcrossProcessesTests {
 
     @Test("of eight processes that want a dead one's name at once, one gets it and the others learn which, 100 times")
     func race() async throws {
-        try await withPlace { place in
-            let dead = try Self.recordOfDead(at: place)
-            try withHolders(8, at: place) { holders in
+        try await withFixture { fixture in
+            let dead = try Self.recordOfDead(at: fixture)
+            try withHolders(8, at: fixture) { holders in
                 // The first name of each, so that no process sweeps from now on.
                 for (index, holder) in holders.enumerated() {
                     try holder.write("take warm\(index)\n")
@@ -97,7 +97,7 @@ struct NamesAcrossProcessesTests {
                 }
                 var judged = 0
                 for round in 0..<100 {
-                    try Self.leave(dead, at: place)
+                    try Self.leave(dead, at: fixture)
                     let start = MonotonicInstant.now
                     for holder in holders { try holder.write("take name\n") }
                     let answers = try holders.map { try $0.nextLine() ?? "nothing" }
@@ -113,7 +113,7 @@ struct NamesAcrossProcessesTests {
                     for holder in holders { try holder.expect("found") }
                     try holders[winner].write("free name\n")
                     try holders[winner].expect("freed")
-                    #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+                    #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown)
                 }
                 #expect(judged > 0)
             }
@@ -124,16 +124,16 @@ struct NamesAcrossProcessesTests {
     private static let askedFor = Duration.milliseconds(200)
 
     /// Leaves a record, like a killed process.
-    private static func leave(_ record: Data, at place: Place) throws {
-        let file = try place.file("name")
+    private static func leave(_ record: Data, at fixture: NameFixture) throws {
+        let file = try fixture.file("name")
         try record.write(to: URL(fileURLWithPath: file))
         chmod(file, 0o600)
     }
 
     /// The record in the file of a killed process's name.
-    private static func recordOfDead(at place: Place) throws -> Data {
-        try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
-            let record = try Data(contentsOf: URL(fileURLWithPath: place.file("name")))
+    private static func recordOfDead(at fixture: NameFixture) throws -> Data {
+        try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { server in
+            let record = try Data(contentsOf: URL(fileURLWithPath: fixture.file("name")))
             try server.killAndReap()
             return record
         }
@@ -141,37 +141,37 @@ struct NamesAcrossProcessesTests {
 
     @Test("a process that finds a name taken while it passes from a dead owner learns the new one, 20 times")
     func takenOverFromDead() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let warm = MachPort()
-            try place.names.register(warm, name: "warm")
-            let dead = try Self.recordOfDead(at: place)
+            try fixture.names.register(warm, name: "warm")
+            let dead = try Self.recordOfDead(at: fixture)
             var judged = 0
             for round in 0..<20 {
                 let losing = Mutex<TestThread<PortError?>?>(nil)
                 let start = MonotonicInstant.now
-                try Self.leave(dead, at: place)
+                try Self.leave(dead, at: fixture)
                 // The winner has the lock, and has written nothing yet.
                 let rule = SystemCallFaults.Rule(
                     .write,
                     .precede {
-                        let hasRead = Gate("the loser's look")
+                        let hasRead = Gate("the loser's read")
                         let loser = runOnThread {
                             let rule = SystemCallFaults.Rule(.read, .precede { hasRead.open() }, skipping: 1)
                             return SystemCallFaults.with([rule]) {
-                                failure { try place.names.register(MachPort(), name: "name") }
+                                failure { try fixture.names.register(MachPort(), name: "name") }
                             }.result
                         }
                         losing.withLock { $0 = loser }
                         hasRead.wait()
                     })
-                _ = try SystemCallFaults.with([rule]) { try place.names.register(warm, name: "name") }
+                _ = try SystemCallFaults.with([rule]) { try fixture.names.register(warm, name: "name") }
                 let error = try #require(losing.withLock { $0 }).join()
                 #expect(error?.code == .nameTaken)
                 if start.duration(to: .now) < Self.askedFor {
                     #expect(error?.owner == sysProcessID(), "round \(round)")
                     judged += 1
                 }
-                #expect(place.names.unregister("name"))
+                #expect(fixture.names.unregister("name"))
             }
             #expect(judged > 0)
             warm.invalidate()
@@ -180,14 +180,14 @@ struct NamesAcrossProcessesTests {
 
     @Test("a name passes from process to process, and each holder's right is another")
     func handover() async throws {
-        try await withPlace { place in
-            try withHolders(2, at: place) { holders in
+        try await withFixture { fixture in
+            try withHolders(2, at: fixture) { holders in
                 var rights: [SendRight] = []
                 for round in 0..<6 {
                     let holder = holders[round % 2]
                     try holder.write("take name\n")
                     try holder.expect("taken")
-                    rights.append(try place.names.lookUp("name"))
+                    rights.append(try fixture.names.lookUp("name"))
                     try holder.write("free name\n")
                     try holder.expect("freed")
                 }
@@ -199,12 +199,12 @@ struct NamesAcrossProcessesTests {
 
     @Test("two directories may each have the name, in one process and between processes")
     func separate() async throws {
-        try await withPlace { place in
-            let others = try PortNameServer(directory: place.scratch.path("others"))
+        try await withFixture { fixture in
+            let others = try PortNameServer(directory: fixture.scratch.path("others"))
             let own = MachPort()
             try others.register(own, name: "name")
-            try withServer("name", at: place) { server in
-                let right = try place.names.lookUp("name")
+            try withServer("name", at: fixture) { server in
+                let right = try fixture.names.lookUp("name")
                 #expect(try right.request(MachMessage(id: Act.process)).text == "\(server.processID)")
                 #expect(try others.lookUp("name") == own.makeSendRight())
             }
@@ -213,13 +213,13 @@ struct NamesAcrossProcessesTests {
     }
 
     /// Runs `body` beside `count` processes that register and free names.
-    private func withHolders(_ count: Int, at place: Place, _ body: ([ChildProcess]) throws -> Void) throws {
+    private func withHolders(_ count: Int, at fixture: NameFixture, _ body: ([ChildProcess]) throws -> Void) throws {
         func start(_ holders: [ChildProcess]) throws {
             if holders.count == count {
                 for holder in holders { try holder.expect("ready") }
                 return try body(holders)
             }
-            try withPeer(["hold", place.directory], at: place) { holder in
+            try withPeer(["hold", fixture.directory], at: fixture) { holder in
                 try start(holders + [holder])
             }
         }

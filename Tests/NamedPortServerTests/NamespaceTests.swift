@@ -69,7 +69,7 @@ struct NamespaceTests {
             let words = inside ? ["exec"] + killed + wordsApart(in: common, [peer] + arguments) : arguments
             let end = inside ? .exited(0) : end
             return try withPeer(
-                ["as", "\(user)"] + words, at: Place(scratch), rings: rings, endsAs: end,
+                ["as", "\(user)"] + words, at: NameFixture(scratch), rings: rings, endsAs: end,
                 sourceLocation: sourceLocation, body)
         }
 
@@ -115,14 +115,14 @@ struct NamespaceTests {
     func requests(user: UInt32, isServerInside: Bool) async throws {
         try await withBorder(user) { border in
             for rings in ["never", "always"] {
-                let ledger = border.common + "/ledger-\(rings)"
-                let serve = ["ledger", border.path, "store", ledger]
+                let log = border.common + "/log-\(rings)"
+                let serve = ["log", border.path, "store", log]
                 try border.with(inside: isServerInside, serve, rings: rings) { server in
                     try server.expect("ready")
                     let stream = ["stream", border.path, "store", "500"]
                     try border.with(inside: !isServerInside, stream, rings: rings) { _ in }
                 }
-                let lines = try String(contentsOfFile: ledger, encoding: .utf8).split(separator: "\n")
+                let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
                 #expect(lines.map(String.init) == (0..<500).map(String.init))
             }
         }
@@ -260,16 +260,16 @@ struct NamespaceTests {
 
     @Test("a user without a number in a namespace is admitted there by no port, not as the overflow user either")
     func overflow() async throws {
-        try await withSharedPlace(mode: 0o3770, owner: Strangers.service) { place in
+        try await withSharedFixture(mode: 0o3770, owner: Strangers.service) { fixture in
             let peer = try builtProduct("port-test-peer")
             // Inside, only the service has a number: 0.
-            let policy = ["policy", "users:0,65534,\(Strangers.client)", "serve", place.word, "store"]
-            let serve = ["exec"] + wordsApart(in: place.path, [peer] + policy)
-            try place.with(Strangers.service, serve) { service in
+            let policy = ["policy", "users:0,65534,\(Strangers.client)", "serve", fixture.word, "store"]
+            let serve = ["exec"] + wordsApart(in: fixture.path, [peer] + policy)
+            try fixture.with(Strangers.service, serve) { service in
                 try service.expect("ready")
-                let ask = ["ask", place.word, "store", "1", "abc"]
-                #expect(try place.first(Strangers.client, ask) == "error peerRefused")
-                #expect(try place.first(Strangers.service, ask) == "reply cba")
+                let ask = ["ask", fixture.word, "store", "1", "abc"]
+                #expect(try fixture.first(Strangers.client, ask) == "error peerRefused")
+                #expect(try fixture.first(Strangers.service, ask) == "reply cba")
             }
         }
     }

@@ -8,11 +8,11 @@ import Testing
 
 /// Runs `body` beside a `port-test-peer`, ends that by ending its input, and reaps it.
 func withPeer<Result>(
-    _ arguments: [String], at place: Place, rings: String? = nil, wait: String? = nil,
+    _ arguments: [String], at fixture: NameFixture, rings: String? = nil, wait: String? = nil,
     endsAs end: ProcessEnd = .exited(0),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
 ) throws -> Result {
-    var environment: [String: String?] = ["XDG_RUNTIME_DIR": place.scratch.path]
+    var environment: [String: String?] = ["XDG_RUNTIME_DIR": fixture.scratch.path]
     if let rings { environment["PORT_RING"] = rings }
     if let wait { environment["PORT_WAIT"] = wait }
     let peer = try ChildProcess(builtProduct("port-test-peer"), arguments, environment: environment)
@@ -27,10 +27,10 @@ func withPeer<Result>(
 
 /// Runs `body` beside a server process that has the name.
 func withServer<Result>(
-    _ name: String = "server", at place: Place, endsAs end: ProcessEnd = .exited(0),
+    _ name: String = "server", at fixture: NameFixture, endsAs end: ProcessEnd = .exited(0),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
 ) throws -> Result {
-    try withPeer(["serve", place.directory, name], at: place, endsAs: end, sourceLocation: sourceLocation) { peer in
+    try withPeer(["serve", fixture.directory, name], at: fixture, endsAs: end, sourceLocation: sourceLocation) { peer in
         try peer.expect("ready", sourceLocation: sourceLocation)
         return try body(peer)
     }

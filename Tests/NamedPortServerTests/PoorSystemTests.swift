@@ -22,7 +22,7 @@ import Testing
     }
 
     /// A peer that runs after a shell's command in a tree of mounts of its own.
-    private func peer(after command: String, _ arguments: [String], at place: Place) throws -> ChildProcess {
+    private func peer(after command: String, _ arguments: [String], at fixture: NameFixture) throws -> ChildProcess {
         try ChildProcess(
             "/usr/bin/unshare",
             [
@@ -31,7 +31,7 @@ import Testing
             ]
                 + arguments,
             environment: [
-                "XDG_RUNTIME_DIR": place.scratch.path, "PORT_RING": "always", "LD_LIBRARY_PATH": libraries,
+                "XDG_RUNTIME_DIR": fixture.scratch.path, "PORT_RING": "always", "LD_LIBRARY_PATH": libraries,
                 "PORT_TEST_ARGUMENTS": arguments.joined(separator: " "),
                 "PORT_TEST_PROGRAM": builtProduct("port-test-peer"),
                 "LD_ORIGIN_PATH": String(builtProduct("port-test-peer").dropLast("/port-test-peer".count)),
@@ -53,23 +53,24 @@ import Testing
         "without /proc a service serves, a client asks, names come and go, a worker is launched",
         .enabled(if: mayMount, "only root can unmount"))
     func noProc() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let server = try peer(after: "umount -l /proc", ["serve", place.directory, "name"], at: place)
+        try await withFixture(leaving: .anything) { fixture in
+            let server = try peer(after: "umount -l /proc", ["serve", fixture.directory, "name"], at: fixture)
             try server.expect("ready")
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             for _ in 0..<200 { #expect(try port.ask(1, "abc") == "cba") }
-            let client = try peer(after: "umount -l /proc", ["ask", place.directory, "name", "1", "abc"], at: place)
+            let client = try peer(
+                after: "umount -l /proc", ["ask", fixture.directory, "name", "1", "abc"], at: fixture)
             try client.expect("reply cba")
             #expect(try client.waitForExit().end == .exited(0))
-            let waiter = try peer(after: "umount -l /proc", ["wait", place.directory, "later"], at: place)
+            let waiter = try peer(after: "umount -l /proc", ["wait", fixture.directory, "later"], at: fixture)
             try waiter.expect("waiting")
             let late = MachPort()
-            try place.names.register(late, name: "later")
+            try fixture.names.register(late, name: "later")
             try waiter.expect("found")
             #expect(try waiter.waitForExit().end == .exited(0))
             late.invalidate()
             #expect(try server.waitForExit().end == .exited(0))
-            let launcher = try peer(after: "umount -l /proc", ["launch"], at: place)
+            let launcher = try peer(after: "umount -l /proc", ["launch"], at: fixture)
             try launcher.expect("reply cba")
             try launcher.expect("worker ended with status 0")
             #expect(try launcher.waitForExit().end == .exited(0))
@@ -80,14 +81,15 @@ import Testing
         "without /proc a port in a shared directory is made for its group, too",
         .enabled(if: mayMount, "only root can unmount"))
     func sharedWithoutProc() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            let server = try peer(after: "umount -l /proc", ["serve", place.word, "name"], at: Place(place.scratch))
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            let server = try peer(
+                after: "umount -l /proc", ["serve", fixture.word, "name"], at: NameFixture(fixture.scratch))
             try server.expect("ready")
-            for name in try sysList(place.path + "/sockets") where !name.hasSuffix(".lock") {
-                let status = try #require(try sysStatus(atPath: "\(place.path)/sockets/\(name)"))
+            for name in try sysList(fixture.path + "/sockets") where !name.hasSuffix(".lock") {
+                let status = try #require(try sysStatus(atPath: "\(fixture.path)/sockets/\(name)"))
                 #expect(status.permissions == 0o660 && status.group == Strangers.group)
             }
-            let port = try RemoteMessagePort(name: "name", nameServer: PortNameServer(sharedDirectory: place.path))
+            let port = try RemoteMessagePort(name: "name", nameServer: PortNameServer(sharedDirectory: fixture.path))
             #expect(try port.ask(1, "abc") == "cba")
             port.invalidate()
             #expect(try server.waitForExit().end == .exited(0))
@@ -98,18 +100,18 @@ import Testing
         "in a directory that cannot be written names are found and not registered",
         .enabled(if: mayMount, "only root can mount"))
     func readOnly() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("name", at: place) { _ in
-                let directory = place.directory
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("name", at: fixture) { _ in
+                let directory = fixture.directory
                 let command = "mount --bind \(directory) \(directory) && mount -o remount,bind,ro \(directory)"
-                let client = try peer(after: command, ["hold", directory], at: place)
+                let client = try peer(after: command, ["hold", directory], at: fixture)
                 try client.expect("ready")
                 try client.write("find name\nlist all\ntake other\n")
                 try client.expect("found")
                 try client.expect("names name")
                 try client.expect("error systemCallFailed")
                 #expect(try client.waitForExit().end == .exited(0))
-                let asker = try peer(after: command, ["ask", directory, "name", "1", "abc"], at: place)
+                let asker = try peer(after: command, ["ask", directory, "name", "1", "abc"], at: fixture)
                 try asker.expect("reply cba")
                 #expect(try asker.waitForExit().end == .exited(0))
             }
@@ -120,16 +122,16 @@ import Testing
         "a service that may write only small files serves without rings; one that may write none registers no name",
         .disabled(if: hasThreadSanitizer, "the thread sanitizer keeps a large file itself"))
     func smallFiles() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             func limited(_ size: Int) throws -> ChildProcess {
                 try ChildProcess(
                     "/usr/bin/prlimit",
-                    ["--fsize=\(size):\(size)", builtProduct("port-test-peer"), "serve", place.directory, "name"],
-                    environment: ["XDG_RUNTIME_DIR": place.scratch.path, "PORT_RING": "always"])
+                    ["--fsize=\(size):\(size)", builtProduct("port-test-peer"), "serve", fixture.directory, "name"],
+                    environment: ["XDG_RUNTIME_DIR": fixture.scratch.path, "PORT_RING": "always"])
             }
             let server = try limited(100 << 10)
             try server.expect("ready")
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             for _ in 0..<200 { #expect(try port.ask(1, "abc") == "cba") }
             #expect(try server.waitForExit().end == .exited(0))
             let poor = try limited(0)
@@ -140,17 +142,17 @@ import Testing
 
     @Test("a service with 64 descriptors refuses clients beyond them, goes on, and serves when they have gone")
     func fewDescriptors() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let server = try ChildProcess(
                 "/usr/bin/prlimit",
-                ["--nofile=64:64", try builtProduct("port-test-peer"), "serve", place.directory, "name"],
-                environment: ["XDG_RUNTIME_DIR": place.scratch.path])
+                ["--nofile=64:64", try builtProduct("port-test-peer"), "serve", fixture.directory, "name"],
+                environment: ["XDG_RUNTIME_DIR": fixture.scratch.path])
             try server.expect("ready")
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             #expect(try port.ask(1, "abc") == "cba")
             for _ in 0..<3 {
                 // Each is a connection of its own, of this process.
-                try withPeer(["connect-many", place.directory, "name", "100"], at: place) { busyPeer in
+                try withPeer(["connect-many", fixture.directory, "name", "100"], at: fixture) { busyPeer in
                     try busyPeer.expect("error tooManyConnections")
                 }
                 #expect(try port.ask(1, "abc") == "cba")
@@ -163,9 +165,9 @@ import Testing
         "a user that may have no further process gets an error for a worker, and ports that serve",
         .enabled(if: isRoot, "only root can become another user"))
     func fewProcesses() async throws {
-        try await withPlace(leaving: .anything) { place in
-            chmod(place.scratch.path, 0o755)
-            let directory = place.scratch.path("of-nobody")
+        try await withFixture(leaving: .anything) { fixture in
+            chmod(fixture.scratch.path, 0o755)
+            let directory = fixture.scratch.path("of-nobody")
             #expect(mkdir(directory, 0o700) == 0)
             #expect(chown(directory, Self.nobody, Self.nobody) == 0)
             func limited(_ arguments: [String]) throws -> ChildProcess {
@@ -191,25 +193,25 @@ import Testing
         "a directory that another user gets while names are held is used no more; existing connections go on",
         .enabled(if: isRoot, "only root can give files away"))
     func otherOwner() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("name", at: place) { _ in
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("name", at: fixture) { _ in
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 #expect(try port.ask(1, "abc") == "cba")
                 let mine = MachPort()
-                try place.names.register(mine, name: "mine")
-                for path in [place.directory, place.directory + "/names"] {
+                try fixture.names.register(mine, name: "mine")
+                for path in [fixture.directory, fixture.directory + "/names"] {
                     #expect(chown(path, Self.nobody, Self.nobody) == 0)
                     #expect(
-                        failure { try place.names.register(MachPort(), name: "other") }?.code == .directoryUntrusted)
-                    #expect(failure { _ = try place.names.lookUp("name") }?.code == .directoryUntrusted)
+                        failure { try fixture.names.register(MachPort(), name: "other") }?.code == .directoryUntrusted)
+                    #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .directoryUntrusted)
                     #expect(try port.ask(1, "abc") == "cba")
                     #expect(chown(path, 0, 0) == 0)
                 }
-                #expect(chmod(place.directory + "/names", 0o770) == 0)
-                #expect(failure { _ = try place.names.list() }?.code == .directoryUntrusted)
+                #expect(chmod(fixture.directory + "/names", 0o770) == 0)
+                #expect(failure { _ = try fixture.names.list() }?.code == .directoryUntrusted)
                 mine.invalidate()
-                #expect(chmod(place.directory + "/names", 0o700) == 0)
-                #expect(try place.names.list().map(\.name) == ["name"])
+                #expect(chmod(fixture.directory + "/names", 0o700) == 0)
+                #expect(try fixture.names.list().map(\.name) == ["name"])
             }
         }
     }

@@ -20,10 +20,10 @@ struct RefusedCallsTests {
         "shutdown", "socketpair", "fallocate", "memory-seals", "container", "kernel-5.4", "gvisor", "no-pidfds",
     ]
 
-    private func peer(_ words: [String], _ arguments: [String], at place: Place) throws -> ChildProcess {
+    private func peer(_ words: [String], _ arguments: [String], at fixture: NameFixture) throws -> ChildProcess {
         try ChildProcess.refusing(
             words, builtProduct("port-test-peer"), arguments,
-            environment: ["XDG_RUNTIME_DIR": place.scratch.path, "PORT_RING": "always"])
+            environment: ["XDG_RUNTIME_DIR": fixture.scratch.path, "PORT_RING": "always"])
     }
 
     /// The calls without which a service has no rings: its memory, or what wakes its loop.
@@ -40,10 +40,10 @@ struct RefusedCallsTests {
         arguments: calls,
         ["ENOSYS", "EPERM"])
     func service(call: String, error: String) async throws {
-        try await withPlace(leaving: .anything) { place in
-            let server = try peer(["-e", error, call], ["serve", place.directory, "name"], at: place)
+        try await withFixture(leaving: .anything) { fixture in
+            let server = try peer(["-e", error, call], ["serve", fixture.directory, "name"], at: fixture)
             try server.expect("ready")
-            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             for _ in 0..<200 { #expect(try port.ask(1, "abc") == "cba") }
             #expect(try hasRings(server.processID) == !Self.callsOfRings.contains(call))
             let result = try server.waitForExit()
@@ -58,9 +58,9 @@ struct RefusedCallsTests {
         "a client sends requests whichever call is refused, after names were held with the locks of other processes",
         arguments: calls)
     func client(call: String) async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("name", at: place) { _ in
-                let client = try peer([call], ["ask", place.directory, "name", "1", "abc"], at: place)
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("name", at: fixture) { _ in
+                let client = try peer([call], ["ask", fixture.directory, "name", "1", "abc"], at: fixture)
                 try client.expect("reply cba")
                 #expect(try client.waitForExit().end == .exited(0))
             }
@@ -72,8 +72,8 @@ struct RefusedCallsTests {
         arguments: calls,
         ["ENOSYS", "EPERM"])
     func worker(call: String, error: String) async throws {
-        try await withPlace(leaving: .anything) { place in
-            let launcher = try peer(["-e", error, call], ["launch"], at: place)
+        try await withFixture(leaving: .anything) { fixture in
+            let launcher = try peer(["-e", error, call], ["launch"], at: fixture)
             if call == "socketpair" {
                 // Its first connection to its launcher is a pair.
                 try launcher.expect("error workerNotStarted")
@@ -88,30 +88,30 @@ struct RefusedCallsTests {
     @Test(
         "processes without open-file-description locks and those with them exclude each other where the first has none")
     func locks() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let first = try peer(["ofd-locks"], ["hold", place.directory], at: place)
+        try await withFixture(leaving: .anything) { fixture in
+            let first = try peer(["ofd-locks"], ["hold", fixture.directory], at: fixture)
             try first.expect("ready")
             try first.write("take name\n")
             try first.expect("taken")
-            #expect(failure { try place.names.register(MachPort(), name: "name") }?.code == .nameTaken)
+            #expect(failure { try fixture.names.register(MachPort(), name: "name") }?.code == .nameTaken)
             let port = MachPort()
-            try place.names.register(port, name: "other")
+            try fixture.names.register(port, name: "other")
             try first.write("take other\n")
             try first.expect("error nameTaken, owner \(sysProcessID())")
-            #expect(try place.names.list().map(\.name) == ["name", "other"])
+            #expect(try fixture.names.list().map(\.name) == ["name", "other"])
             first.kill()
             try first.waitForExit()
-            try place.names.register(port, name: "name")
+            try fixture.names.register(port, name: "name")
             port.invalidate()
         }
     }
 
     @Test("where others have open-file-description locks, a process refused them gets an error and holds no name")
     func otherLocks() async throws {
-        try await withPlace(leaving: .anything) { place in
+        try await withFixture(leaving: .anything) { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            let later = try peer(["ofd-locks"], ["hold", place.directory], at: place)
+            try fixture.names.register(port, name: "name")
+            let later = try peer(["ofd-locks"], ["hold", fixture.directory], at: fixture)
             try later.expect("ready")
             try later.write("take other\n")
             try later.expect("error systemCallFailed")
@@ -160,26 +160,26 @@ struct RefusedCallsTests {
     func inMidLife(error: String) async throws {
         await #expect(processExitsWith: .success) { [error = error as String] in
             setenv("PORT_RING", "always", 1)
-            try await withPlace(leaving: .anything) { place in
-                try withServer("one", at: place) { _ in
-                    let one = try RemoteMessagePort(name: "one", nameServer: place.names)
+            try await withFixture(leaving: .anything) { fixture in
+                try withServer("one", at: fixture) { _ in
+                    let one = try RemoteMessagePort(name: "one", nameServer: fixture.names)
                     for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
-                    let name = try MachPort.registered("mine", at: place)
+                    let name = try MachPort.registered("mine", at: fixture)
                     refuseCalls(
                         "epoll_pwait2=\(error)", "eventfd2=\(error)", "memfd_create=\(error)", "pidfd_open=\(error)",
                         "pidfd_send_signal=\(error)", "io_uring_enter=\(error)")
                     for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
-                    try withServer("two", at: place) { _ in
-                        let two = try RemoteMessagePort(name: "two", nameServer: place.names)
+                    try withServer("two", at: fixture) { _ in
+                        let two = try RemoteMessagePort(name: "two", nameServer: fixture.names)
                         for _ in 0..<200 { #expect(try two.ask(1, "abc") == "cba") }
                     }
                     // Another thread, whose loop is new.
                     let answers = try runOnThread { try (0..<50).map { _ in try one.ask(1, "abc") } }.join()
                     #expect(answers == Array(repeating: "cba", count: 50))
                     refuseCalls("ofd-locks")
-                    #expect(failure { try place.names.register(MachPort(), name: "late") }?.code == .systemCallFailed)
+                    #expect(failure { try fixture.names.register(MachPort(), name: "late") }?.code == .systemCallFailed)
                     // A failure to read the names is no empty list.
-                    #expect(failure { _ = try place.names.list() }?.code == .systemCallFailed)
+                    #expect(failure { _ = try fixture.names.list() }?.code == .systemCallFailed)
                     #expect(try one.ask(1, "abc") == "cba")
                     name.invalidate()
                 }
@@ -189,9 +189,9 @@ struct RefusedCallsTests {
 }
 
 extension MachPort {
-    fileprivate static func registered(_ name: String, at place: Place) throws -> MachPort {
+    fileprivate static func registered(_ name: String, at fixture: NameFixture) throws -> MachPort {
         let port = MachPort()
-        try place.names.register(port, name: name)
+        try fixture.names.register(port, name: name)
         return port
     }
 }

@@ -13,9 +13,9 @@ import Testing
 struct RequestsAcrossProcessesTests {
     @Test("a request gets its reply, and each side knows the identity of the other")
     func requestAndReply() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { server in
-                let port = try RemoteMessagePort(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { server in
+                let port = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 #expect(try port.ask(Act.reverse, "abc") == "cba")
                 let reply = try port.request(MachMessage(id: Act.process))
                 #expect(reply.id == Act.process)
@@ -29,11 +29,11 @@ struct RequestsAcrossProcessesTests {
 
     @Test("the same name gives the same right each time, with one connection")
     func sameRight() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
-                let first = try RemoteMessagePort(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
+                let first = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 expectNoNewDescriptors {
-                    let second = try? RemoteMessagePort(name: "server", nameServer: place.names)
+                    let second = try? RemoteMessagePort(name: "server", nameServer: fixture.names)
                     #expect(second == first)
                 }
             }
@@ -42,9 +42,9 @@ struct RequestsAcrossProcessesTests {
 
     @Test("a handler that returns nothing replies an empty message; an empty request arrives as one")
     func emptyReplyAndRequest() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
-                let port = try RemoteMessagePort(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
+                let port = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 let reply = try port.request(MachMessage(id: Act.silence))
                 #expect(reply.id == Act.silence)
                 #expect(reply.bytes == [])
@@ -56,9 +56,9 @@ struct RequestsAcrossProcessesTests {
 
     @Test("bodies of every size come and go whole", arguments: [1, 65_487, 65_488, 65_489, 131_000, 1 << 20, 8 << 20])
     func bodies(size: Int) async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
-                let port = try RemoteMessagePort(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
+                let port = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
                     for index in 0..<size {
                         buffer[index] = UInt8(truncatingIfNeeded: index ^ index >> 8 ^ index >> 16)
@@ -75,10 +75,10 @@ struct RequestsAcrossProcessesTests {
 
     @Test("one-way messages arrive in order, also when the sender has exited before the first is read")
     func sentBeforeExit() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            let sender = try withPeer(["send", place.directory, "name", "100"], at: place) { sender in
+            try fixture.names.register(port, name: "name")
+            let sender = try withPeer(["send", fixture.directory, "name", "100"], at: fixture) { sender in
                 try sender.waitForExit()
                 return sender.processID
             }
@@ -95,10 +95,10 @@ struct RequestsAcrossProcessesTests {
 
     @Test("a slow receiver keeps its sender waiting and loses nothing")
     func moreThanFits() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort(queueLimit: 2)
-            try place.names.register(port, name: "name")
-            try withPeer(["send", place.directory, "name", "2000"], at: place) { _ in
+            try fixture.names.register(port, name: "name")
+            try withPeer(["send", fixture.directory, "name", "2000"], at: fixture) { _ in
                 for number in 0..<2000 {
                     let message = try #require(try port.receive(within: patience))
                     guard message.text == "\(number)" else { return #expect(message.text == "\(number)") }
@@ -110,9 +110,9 @@ struct RequestsAcrossProcessesTests {
 
     @Test("a reply right that is released unused is reported at once")
     func dropped() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
-                let port = try RemoteMessagePort(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
+                let port = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 #expect(failure { _ = try port.ask(Act.drop) }?.code == .replyDropped)
                 #expect(try port.ask(Act.reverse, "on") == "no")
             }
@@ -121,9 +121,9 @@ struct RequestsAcrossProcessesTests {
 
     @Test("a late reply is refused, and never given to a later request")
     func lateReply() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { server in
-                let port = try RemoteMessagePort(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { server in
+                let port = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 for round in 0..<3 {
                     let error = failure {
                         _ = try port.request(MachMessage(id: Act.keep), replyLimit: .milliseconds(10))
@@ -140,9 +140,9 @@ struct RequestsAcrossProcessesTests {
 
     @Test("a stopped server costs the reply limit, then the send limit, and goes on as if nothing had happened")
     func stoppedServer() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { server in
-                let port = try RemoteMessagePort(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { server in
+                let port = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 server.pause()
                 let error = failure {
                     _ = try port.request(MachMessage(id: Act.reverse, text: "late"), replyLimit: .milliseconds(10))
@@ -179,9 +179,9 @@ struct RequestsAcrossProcessesTests {
 
     @Test("a large message that a stopped server cuts off is aborted, and the next ones arrive")
     func cutOff() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { server in
-                let port = try RemoteMessagePort(name: "server", nameServer: place.names)
+        try await withFixture { fixture in
+            try withServer(at: fixture) { server in
+                let port = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 #expect(try port.ask(Act.reverse, "abc") == "cba")
                 server.pause()
                 let large = MachMessage(id: Act.note, bytes: [UInt8](repeating: 65, count: 4 << 20))
@@ -197,16 +197,16 @@ struct RequestsAcrossProcessesTests {
 
     @Test("a server's handler asks the waiting client's own port, in the default mode")
     func reentrancy() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
                 let loop = ThreadRunLoop.current
                 let asked = Recorder<Bool>()
-                let own = try LocalMessagePort(name: "client", nameServer: place.names) { _, message in
+                let own = try LocalMessagePort(name: "client", nameServer: fixture.names) { _, message in
                     asked.append(loop.isCurrent)
                     return message.bytes.reversed()
                 }
                 try own.schedule()
-                let port = try RemoteMessagePort(name: "server", nameServer: place.names)
+                let port = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 let request = MachMessage(id: Act.callBack, text: "abc", replyPort: own.port.makeSendRight())
                 let reply = try port.request(request, sendLimit: patience, replyLimit: patience, mode: .default)
                 #expect(reply.text == "abc")
@@ -218,20 +218,22 @@ struct RequestsAcrossProcessesTests {
 
     @Test("50 connections and eight processes at one server: each gets its own replies")
     func manyClients() async throws {
-        try await withPlace { place in
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
+        try await withFixture { fixture in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in
                 message.bytes.reversed()
             }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
                 let clients = (0..<8).map { number in
                     runOnThread {
-                        try withPeer(["ask", place.directory, "name", "1", "\(number)-"], at: place) { client in
+                        try withPeer(["ask", fixture.directory, "name", "1", "\(number)-"], at: fixture) { client in
                             try client.expect("reply -\(number)")
                         }
                     }
                 }
-                try withPeer(["connect-many", place.directory, "name", "50"], at: place) { try $0.expect("replies 50") }
+                try withPeer(["connect-many", fixture.directory, "name", "50"], at: fixture) {
+                    try $0.expect("replies 50")
+                }
                 for client in clients { try client.join() }
                 local.invalidate()
             }

@@ -13,14 +13,14 @@ import Testing
 struct RightsAcrossProcessesTests {
     @Test("a worker checks in with a right to its own port, or with its port's name", arguments: ["right", "name"])
     func checkIn(way: String) async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let port = MachPort()
-            try place.names.register(port, name: "main")
-            try withPeer(["check-in", place.directory, "main", way], at: place) { worker in
+            try fixture.names.register(port, name: "main")
+            try withPeer(["check-in", fixture.directory, "main", way], at: fixture) { worker in
                 let message = try #require(try port.receive(within: patience))
                 #expect(message.id == 100)
                 #expect(message.sender.processID == worker.processID)
-                let named = try place.names.lookUp("worker.\(worker.processID)")
+                let named = try fixture.names.lookUp("worker.\(worker.processID)")
                 if way == "right" {
                     #expect(message.replyPort == named)
                 } else {
@@ -37,10 +37,10 @@ struct RightsAcrossProcessesTests {
 
     @Test("a process passes a right to a third party's port on, and that is reached directly")
     func thirdParty() async throws {
-        try await withPlace { place in
-            try withServer("b", at: place) { _ in
-                try withServer("c", at: place) { c in
-                    let (toB, toC) = (try place.names.lookUp("b"), try place.names.lookUp("c"))
+        try await withFixture { fixture in
+            try withServer("b", at: fixture) { _ in
+                try withServer("c", at: fixture) { c in
+                    let (toB, toC) = (try fixture.names.lookUp("b"), try fixture.names.lookUp("c"))
                     let request = MachMessage(id: Act.askOther, components: [.right(toC)])
                     #expect(try toB.request(request).text == "\(c.processID)")
                 }
@@ -50,13 +50,13 @@ struct RightsAcrossProcessesTests {
 
     @Test("a right to this process's own port comes back as the port itself")
     func ownRight() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { _ in
-                let own = try LocalMessagePort(name: "own", nameServer: place.names) { _, message in
+        try await withFixture { fixture in
+            try withServer(at: fixture) { _ in
+                let own = try LocalMessagePort(name: "own", nameServer: fixture.names) { _, message in
                     Array("own \(message.id)".utf8)
                 }
                 try own.schedule()
-                let right = try place.names.lookUp("server")
+                let right = try fixture.names.lookUp("server")
                 let request = MachMessage(id: Act.askOther, components: [.right(own.port.makeSendRight())])
                 #expect(try right.request(request, mode: .default).text == "own \(Act.process)")
                 own.invalidate()
@@ -68,15 +68,15 @@ struct RightsAcrossProcessesTests {
     func unnamedPort() async throws {
         // A process that ends leaves its lock file in the directory that it shares with all others; the next one sweeps
         // it.
-        try await withPlace(leaving: .anything) { place in
-            let right = try withServer(at: place) { server in
-                let right = try place.names.lookUp("server")
+        try await withFixture(leaving: .anything) { fixture in
+            let right = try withServer(at: fixture) { server in
+                let right = try fixture.names.lookUp("server")
                 let reply = try right.request(MachMessage(id: Act.make))
                 let made = try #require(reply.rights.first)
                 #expect(made != right)
                 #expect(try made.request(MachMessage(id: 1, text: "abc")).text == "cba")
                 #expect(try right.request(MachMessage(id: Act.make)).rights.first != made)
-                #expect(try place.names.list().map(\.name) == ["server"])
+                #expect(try fixture.names.list().map(\.name) == ["server"])
                 return made
             }
             #expect(right.isDead)
@@ -86,10 +86,10 @@ struct RightsAcrossProcessesTests {
 
     @Test("a right to a dead port arrives as a dead name")
     func deadRight() async throws {
-        try await withPlace { place in
-            try withServer("b", at: place) { _ in
-                let toB = try place.names.lookUp("b")
-                let toC = try withServer("c", at: place) { _ in try place.names.lookUp("c") }
+        try await withFixture { fixture in
+            try withServer("b", at: fixture) { _ in
+                let toB = try fixture.names.lookUp("b")
+                let toC = try withServer("c", at: fixture) { _ in try fixture.names.lookUp("c") }
                 let request = MachMessage(id: Act.askOther, components: [.right(toC)])
                 #expect(try toB.request(request).text == "error deadName")
             }
@@ -98,10 +98,10 @@ struct RightsAcrossProcessesTests {
 
     @Test("a request that is forwarded to another process is answered by that process, once")
     func handOn() async throws {
-        try await withPlace { place in
-            try withServer("b", at: place) { _ in
-                try withServer("c", at: place) { c in
-                    let (toB, toC) = (try place.names.lookUp("b"), try place.names.lookUp("c"))
+        try await withFixture { fixture in
+            try withServer("b", at: fixture) { _ in
+                try withServer("c", at: fixture) { c in
+                    let (toB, toC) = (try fixture.names.lookUp("b"), try fixture.names.lookUp("c"))
                     for _ in 0..<3 {
                         let request = MachMessage(id: Act.handOn, components: [.right(toC)])
                         #expect(try toB.request(request).text == "\(c.processID)")
@@ -114,10 +114,10 @@ struct RightsAcrossProcessesTests {
 
     @Test("the death of a process to which a request was forwarded is reported")
     func handedOnToTheDead() async throws {
-        try await withPlace(leaving: .anything) { place in
-            try withServer("b", at: place) { b in
-                try withServer("c", at: place, endsAs: .signalled(SIGKILL)) { c in
-                    let (toB, toC) = (try place.names.lookUp("b"), try place.names.lookUp("c"))
+        try await withFixture(leaving: .anything) { fixture in
+            try withServer("b", at: fixture) { b in
+                try withServer("c", at: fixture, endsAs: .signalled(SIGKILL)) { c in
+                    let (toB, toC) = (try fixture.names.lookUp("b"), try fixture.names.lookUp("c"))
                     try c.killAndReap()
                     let error = failure {
                         _ = try toB.request(
@@ -132,9 +132,9 @@ struct RightsAcrossProcessesTests {
 
     @Test("a descriptor that was passed works in the other process, and nothing of it stays behind")
     func descriptor() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { server in
-                let right = try place.names.lookUp("server")
+        try await withFixture { fixture in
+            try withServer(at: fixture) { server in
+                let right = try fixture.names.lookUp("server")
                 _ = try right.request(MachMessage(id: Act.silence))
                 try expectNoNewDescriptors {
                     var ends: [CInt] = [-1, -1]
@@ -150,9 +150,9 @@ struct RightsAcrossProcessesTests {
 
     @Test("253 descriptors go in one message, one more is refused before anything is sent")
     func manyDescriptors() async throws {
-        try await withPlace { place in
-            try withServer(at: place) { server in
-                let right = try place.names.lookUp("server")
+        try await withFixture { fixture in
+            try withServer(at: fixture) { server in
+                let right = try fixture.names.lookUp("server")
                 let null = SharedDescriptor(owning: open("/dev/null", O_WRONLY | O_CLOEXEC))
                 let parts = Array(repeating: MachMessage.Component.descriptor(null), count: MessageLimits.descriptors)
                 #expect(try right.request(MachMessage(id: Act.write, components: parts)).bytes == [])

@@ -16,17 +16,17 @@ extension SharedDirectoryTests {
 
     @Test("the rules say which user may register which name; without a rule the directory's owner and root may")
     func registering() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            let names = try PortNameServer(sharedDirectory: place.path)
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            let names = try PortNameServer(sharedDirectory: fixture.path)
             func take(_ user: UInt32, _ name: String) throws -> String? {
-                try place.with(user, ["hold", place.word]) { peer in
+                try fixture.with(user, ["hold", fixture.word]) { peer in
                     try peer.expect("ready")
                     try peer.write("take \(name)\n")
                     return try peer.nextLine()
                 }
             }
             #expect(try take(Strangers.service, "org.example.store") == "error nameNotAllowed")
-            try place.setRules(
+            try fixture.setRules(
                 """
                 # who may register what
                 org.example.store \(Strangers.service)
@@ -46,22 +46,23 @@ extension SharedDirectoryTests {
             port.invalidate()
 
             for bad in ["org.example.store\n", "a*b 1\n", "a one\n", "a -1\n", "a 4294967296\n"] {
-                try place.setRules(bad)
+                try fixture.setRules(bad)
                 #expect(try take(Strangers.service, "org.example.store") == "error directoryUntrusted", "\(bad)")
             }
-            try place.setRules("* *\n")
-            chmod(place.path + "/rules", 0o664)
+            try fixture.setRules("* *\n")
+            chmod(fixture.path + "/rules", 0o664)
             #expect(try take(Strangers.service, "org.example.store") == "error directoryUntrusted")
         }
     }
 
     @Test("rules that a member has written have no effect")
     func foreignRules() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            _ = try PortNameServer(sharedDirectory: place.path)
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            _ = try PortNameServer(sharedDirectory: fixture.path)
             #expect(
-                try place.shell(Strangers.client, "echo '* *' > \(place.path)/rules; chmod 644 \(place.path)/rules"))
-            try place.with(Strangers.client, ["hold", place.word]) { peer in
+                try fixture.shell(
+                    Strangers.client, "echo '* *' > \(fixture.path)/rules; chmod 644 \(fixture.path)/rules"))
+            try fixture.with(Strangers.client, ["hold", fixture.word]) { peer in
                 try peer.expect("ready")
                 try peer.write("take store\n")
                 try peer.expect("error nameNotAllowed")
@@ -73,49 +74,50 @@ extension SharedDirectoryTests {
 
     @Test("no member replaces, removes or opens to others another member's files")
     func sticky() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            _ = try PortNameServer(sharedDirectory: place.path)
-            try place.setRules("store \(Strangers.service)\n")
-            let serve = ["policy", "members", "serve", place.word, "store"]
-            try place.with(Strangers.service, serve) { service in
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            _ = try PortNameServer(sharedDirectory: fixture.path)
+            try fixture.setRules("store \(Strangers.service)\n")
+            let serve = ["policy", "members", "serve", fixture.word, "store"]
+            try fixture.with(Strangers.service, serve) { service in
                 try service.expect("ready")
-                let record = place.path + "/names/store"
+                let record = fixture.path + "/names/store"
                 let socket = try #require(
                     NameRecord(contents: Array(try Data(contentsOf: URL(fileURLWithPath: record))))
                 ).socketPath
-                for file in [record, socket, place.path + "/rules"] {
+                for file in [record, socket, fixture.path + "/rules"] {
                     for attempt in ["rm -f \(file)", "mv \(file) \(file).x", "ln -sf /dev/null \(file)", ": > \(file)"]
                     {
-                        #expect(try !place.shell(Strangers.client, attempt), "\(attempt)")
+                        #expect(try !fixture.shell(Strangers.client, attempt), "\(attempt)")
                     }
                 }
                 #expect(
-                    try !place.shell(
-                        Strangers.client, "rmdir \(place.path)/sockets || mv \(place.path)/names \(place.path)/x"))
-                let ask = ["ask", place.word, "store", "1", "abc"]
-                #expect(try place.first(Strangers.client, ask) == "reply cba")
+                    try !fixture.shell(
+                        Strangers.client, "rmdir \(fixture.path)/sockets || mv \(fixture.path)/names \(fixture.path)/x")
+                )
+                let ask = ["ask", fixture.word, "store", "1", "abc"]
+                #expect(try fixture.first(Strangers.client, ask) == "reply cba")
             }
         }
     }
 
     @Test("a record of a user that may not have the name is void, and the directory's owner removes it")
     func impersonation() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            let names = try PortNameServer(sharedDirectory: place.path)
-            try place.setRules("mine.* \(Strangers.client)\nstore \(Strangers.service)\n")
-            let record = place.path + "/names/store"
-            try place.with(Strangers.client, ["policy", "members", "serve", place.word, "mine.port"]) { mallory in
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            let names = try PortNameServer(sharedDirectory: fixture.path)
+            try fixture.setRules("mine.* \(Strangers.client)\nstore \(Strangers.service)\n")
+            let record = fixture.path + "/names/store"
+            try fixture.with(Strangers.client, ["policy", "members", "serve", fixture.word, "mine.port"]) { mallory in
                 try mallory.expect("ready")
                 // Its record under another name, with a lock that would hold.
-                let copy = "cp \(place.path)/names/mine.port \(record) && chmod 640 \(record)"
-                #expect(try place.shell(Strangers.client, copy))
+                let copy = "cp \(fixture.path)/names/mine.port \(record) && chmod 640 \(record)"
+                #expect(try fixture.shell(Strangers.client, copy))
                 let file = FileDescriptor(owning: open(record, O_RDWR | O_CLOEXEC))
                 #expect(try sysLock(file.raw, .openFile))
-                let ask = ["ask", place.word, "store", "1", "abc"]
-                #expect(try place.first(Strangers.otherClient, ask) == "error nameUnknown")
+                let ask = ["ask", fixture.word, "store", "1", "abc"]
+                #expect(try fixture.first(Strangers.otherClient, ask) == "error nameUnknown")
                 #expect(try names.list().map(\.name) == ["mine.port"])
                 // The service finds it in its way, until the directory's owner, root here, has swept.
-                try place.with(Strangers.service, ["hold", place.word]) { service in
+                try fixture.with(Strangers.service, ["hold", fixture.word]) { service in
                     try service.expect("ready")
                     try service.write("take store\n")
                     #expect(try service.nextLine()?.hasPrefix("error nameTaken") == true)
@@ -133,8 +135,8 @@ extension SharedDirectoryTests {
     #if PORT_FAULTS
     @Test("a file whose user locks it while it is removed is put back, unless that user may not have it")
     func takenMeanwhile() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            let names = try TrustedDirectory.open(path: place.path, mayBeShared: true).subdirectory("names")
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            let names = try TrustedDirectory.open(path: fixture.path, mayBeShared: true).subdirectory("names")
             let path = names.path + "/store"
             // Is the lock held, which user may not have the file, and is it removed?
             let cases =
@@ -162,9 +164,9 @@ extension SharedDirectoryTests {
 
     @Test("another user's file under the id of a process does not keep the process's user from sweeping its leftovers")
     func sweptAmongOthers() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            let names = try PortNameServer(sharedDirectory: place.path)
-            let sockets = try TrustedDirectory.open(path: place.path, mayBeShared: true).subdirectory("sockets")
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            let names = try PortNameServer(sharedDirectory: fixture.path)
+            let sockets = try TrustedDirectory.open(path: fixture.path, mayBeShared: true).subdirectory("sockets")
             let id = String(repeating: "a", count: 32)
             for (name, owner) in [("1", 0), ("2", 0), ("9", Strangers.client), ("lock", 0)] {
                 let path = "\(sockets.path)/\(id).\(name)"
@@ -180,13 +182,14 @@ extension SharedDirectoryTests {
 
     @Test("a name that leads to the socket of another user than the one whose name it is, is refused")
     func strangersSocket() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            let names = try PortNameServer(sharedDirectory: place.path)
-            try place.setRules("mine \(Strangers.client)\nstore \(Strangers.service)\n")
-            try place.with(Strangers.service, ["policy", "members", "serve", place.word, "store"]) { service in
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            let names = try PortNameServer(sharedDirectory: fixture.path)
+            try fixture.setRules("mine \(Strangers.client)\nstore \(Strangers.service)\n")
+            try fixture.with(Strangers.service, ["policy", "members", "serve", fixture.word, "store"]) { service in
                 try service.expect("ready")
-                let copy = "cp \(place.path)/names/store \(place.path)/names/mine && chmod 640 \(place.path)/names/mine"
-                #expect(try place.shell(Strangers.client, copy))
+                let copy =
+                    "cp \(fixture.path)/names/store \(fixture.path)/names/mine && chmod 640 \(fixture.path)/names/mine"
+                #expect(try fixture.shell(Strangers.client, copy))
                 let error = failure { _ = try names.lookUp("mine") }
                 #expect(error?.code == .peerRefused)
             }
@@ -195,21 +198,21 @@ extension SharedDirectoryTests {
 
     @Test("a lock for reading, which every member can acquire, holds no name and keeps no process from one")
     func readLock() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            let names = try PortNameServer(sharedDirectory: place.path)
-            try place.setRules("* *\n")
-            let serve = ["policy", "members", "serve", place.word, "store"]
-            try place.with(Strangers.service, serve, endsAs: .signalled(SIGKILL)) { service in
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            let names = try PortNameServer(sharedDirectory: fixture.path)
+            try fixture.setRules("* *\n")
+            let serve = ["policy", "members", "serve", fixture.word, "store"]
+            try fixture.with(Strangers.service, serve, endsAs: .signalled(SIGKILL)) { service in
                 try service.expect("ready")
                 service.kill()
             }
-            try place.with(Strangers.client, ["lock", place.path + "/names/store"]) { mallory in
+            try fixture.with(Strangers.client, ["lock", fixture.path + "/names/store"]) { mallory in
                 try mallory.expect("locked")
                 #expect(try names.list().isEmpty)
-                try place.with(Strangers.service, serve) { service in
+                try fixture.with(Strangers.service, serve) { service in
                     try service.expect("ready")
                     #expect(try names.list().map(\.owner) == [service.processID])
-                    #expect(try sysList(place.path + "/names").sorted() == ["store"])
+                    #expect(try sysList(fixture.path + "/names").sorted() == ["store"])
                 }
             }
         }
@@ -217,10 +220,10 @@ extension SharedDirectoryTests {
 
     @Test("a port whose address is elsewhere cannot be registered where others would not reach it")
     func addressElsewhere() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            let names = try PortNameServer(sharedDirectory: place.path)
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            let names = try PortNameServer(sharedDirectory: fixture.path)
             let port = MachPort()
-            try Place(place.scratch).names.register(port, name: "private")
+            try NameFixture(fixture.scratch).names.register(port, name: "private")
             #expect(failure { try names.register(port, name: "store") }?.code == .nameNotAllowed)
             #expect(try names.list().isEmpty)
             port.invalidate()
@@ -229,10 +232,10 @@ extension SharedDirectoryTests {
 
     @Test("names in a shared directory can be waited for and watched by a member")
     func watching() async throws {
-        try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
-            try place.with(Strangers.service, ["hold", place.word]) { service in
+        try await withSharedFixture(mode: 0o2750, owner: Strangers.service) { fixture in
+            try fixture.with(Strangers.service, ["hold", fixture.word]) { service in
                 try service.expect("ready")
-                let names = try PortNameServer(sharedDirectory: place.path)
+                let names = try PortNameServer(sharedDirectory: fixture.path)
                 let follower = try names.follower()
                 #expect(try follower.next() == nil)
                 try service.write("take store\n")
@@ -248,9 +251,9 @@ extension SharedDirectoryTests {
 
     @Test("a program's domain is a shared directory, and its ports have their addresses there")
     func domain() async throws {
-        try await withSharedPlace(mode: 0o3770) { place in
-            try withPeer(["domain", place.path], at: Place(place.scratch)) { peer in
-                try peer.expect("address \(place.path)/sockets")
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            try withPeer(["domain", fixture.path], at: NameFixture(fixture.scratch)) { peer in
+                try peer.expect("address \(fixture.path)/sockets")
                 try peer.expect("names store")
                 // The environment comes first.
                 try peer.expect("names ")
@@ -261,18 +264,19 @@ extension SharedDirectoryTests {
 
     @Test("portctl accepts a shared directory, and serves the users that share it")
     func portctl() async throws {
-        try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
+        try await withSharedFixture(mode: 0o2750, owner: Strangers.service) { fixture in
             let portctl = try builtProduct("portctl")
-            let serve = ["exec", portctl, "serve", "--directory", place.path, "store"]
-            try place.with(Strangers.service, serve) { service in
+            let serve = ["exec", portctl, "serve", "--directory", fixture.path, "store"]
+            try fixture.with(Strangers.service, serve) { service in
                 #expect(try service.nextLine()?.contains("serves store") == true)
-                let request = ["exec", portctl, "request", "--directory", place.path, "store", "1", "abc"]
-                #expect(try place.first(Strangers.client, request) == "abc")
+                let request = ["exec", portctl, "request", "--directory", fixture.path, "store", "1", "abc"]
+                #expect(try fixture.first(Strangers.client, request) == "abc")
                 #expect(
-                    try place.first(Strangers.client, ["exec", portctl, "list", "--names", "--directory", place.path])
+                    try fixture.first(
+                        Strangers.client, ["exec", portctl, "list", "--names", "--directory", fixture.path])
                         == "store")
-                let end = ["exec", portctl, "send", "--directory", place.path, "store", "0"]
-                try place.with(Strangers.client, end) { _ in }
+                let end = ["exec", portctl, "send", "--directory", fixture.path, "store", "0"]
+                try fixture.with(Strangers.client, end) { _ in }
             }
         }
     }

@@ -12,10 +12,10 @@ import Testing
 struct StoppedServerTests {
     @Test("a server stopped before a request: the reply limit ends it, and the next one gets its own reply, 100 times")
     func shortLimit() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let ledger = Ledger("ledger", at: place)
-            try withLedgerServer(ledger, at: place) { server in
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            let log = HandledLog("log", at: fixture)
+            try withLoggingServer(log, at: fixture) { server in
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 #expect(try port.ask(Act.reverse, "first") == "first")
                 try expectNoNewDescriptorsButOfRings {
                     for round in 0..<100 {
@@ -34,7 +34,7 @@ struct StoppedServerTests {
                     }
                 }
             }
-            let handled = try ledger.handled()
+            let handled = try log.handled()
             for round in 0..<100 {
                 #expect(handled["next \(round)"] == 1)
                 #expect(handled["late \(round)"] == 1)
@@ -44,10 +44,10 @@ struct StoppedServerTests {
 
     @Test("a server stopped and continued anywhere among requests answers each of them once, 100 times", .seeded)
     func longLimit() async throws {
-        try await withPlace(leaving: .anything) { place in
-            let ledger = Ledger("ledger", at: place)
-            try withLedgerServer(ledger, at: place) { server in
-                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+        try await withFixture(leaving: .anything) { fixture in
+            let log = HandledLog("log", at: fixture)
+            try withLoggingServer(log, at: fixture) { server in
+                let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 var generator = Seed.generator()
                 #expect(try port.ask(Act.reverse, "first") == "first")
                 for round in 0..<100 {
@@ -71,7 +71,7 @@ struct StoppedServerTests {
                     try client.join()
                 }
             }
-            let handled = try ledger.handled()
+            let handled = try log.handled()
             #expect(handled.count == 801)
             #expect(handled.values.allSatisfy { $0 == 1 })
         }

@@ -19,14 +19,14 @@ private let stranger = "65534"
 struct StrangersTests {
     @Test("another user cannot look a name up")
     func lookUp() async throws {
-        try await withPlace { place in
-            chmod(place.scratch.path, 0o711)
-            try withServer("name", at: place) { _ in
-                for directory in [place.directory, place.directory + "/"] {
-                    try withPeer(["as", stranger, "ask", directory, "name", "1", "abc"], at: place) { peer in
+        try await withFixture { fixture in
+            chmod(fixture.scratch.path, 0o711)
+            try withServer("name", at: fixture) { _ in
+                for directory in [fixture.directory, fixture.directory + "/"] {
+                    try withPeer(["as", stranger, "ask", directory, "name", "1", "abc"], at: fixture) { peer in
                         try peer.expect("error directoryUntrusted")
                     }
-                    try withPeer(["as", stranger, "hold", directory], at: place) { peer in
+                    try withPeer(["as", stranger, "hold", directory], at: fixture) { peer in
                         try peer.expect("error directoryUntrusted")
                     }
                 }
@@ -36,34 +36,34 @@ struct StrangersTests {
 
     @Test("no process trusts a directory that was opened to others from then on, its owner's included")
     func openedLater() async throws {
-        try await withPlace { place in
-            chmod(place.scratch.path, 0o711)
+        try await withFixture { fixture in
+            chmod(fixture.scratch.path, 0o711)
             let port = MachPort()
-            try place.names.register(port, name: "name")
-            chmod(place.directory, 0o711)
-            #expect(failure { _ = try PortNameServer(directory: place.directory) }?.code == .directoryUntrusted)
-            try withPeer(["as", stranger, "ask", place.directory, "name", "1", "abc"], at: place) { peer in
+            try fixture.names.register(port, name: "name")
+            chmod(fixture.directory, 0o711)
+            #expect(failure { _ = try PortNameServer(directory: fixture.directory) }?.code == .directoryUntrusted)
+            try withPeer(["as", stranger, "ask", fixture.directory, "name", "1", "abc"], at: fixture) { peer in
                 try peer.expect("error directoryUntrusted")
             }
-            chmod(place.directory, 0o700)
+            chmod(fixture.directory, 0o700)
             port.invalidate()
         }
     }
 
     @Test("another user that reaches the socket is refused before any byte from it is read")
     func rawConnection() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let seen = Counter()
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in
                 seen.increment()
                 return message.bytes
             }
-            let socket = try place.socket("name")
-            for path in [place.scratch.path, place.directory, place.directory + "/sockets"] { chmod(path, 0o711) }
+            let socket = try fixture.socket("name")
+            for path in [fixture.scratch.path, fixture.directory, fixture.directory + "/sockets"] { chmod(path, 0o711) }
             chmod(socket, 0o777)
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                try withPeer(["as", stranger, "connect-raw", socket], at: place) { peer in
+                try withPeer(["as", stranger, "connect-raw", socket], at: fixture) { peer in
                     try peer.expect("connected")
                     let refusal = PacketHeader(kind: .refused, messageID: Int32(PortError.Code.peerRefused.rawValue))
                     let hexadecimal = refusal.encoded.map { String($0, radix: 16) }.joined(separator: " ")
@@ -72,7 +72,7 @@ struct StrangersTests {
                 #expect(seen.value == 0)
                 #expect(local.port.localPort.connectionCount == 0)
                 // And its own user is served as before.
-                try withPeer(["connect-raw", socket], at: place) { peer in
+                try withPeer(["connect-raw", socket], at: fixture) { peer in
                     try peer.expect("connected")
                     local.invalidate()
                     try peer.expect("received nothing")
@@ -83,9 +83,9 @@ struct StrangersTests {
 
     @Test("F-B2: a program with more rights than the user that started it uses nothing of that user's environment")
     func privileged() async throws {
-        try await withPlace { place in
-            chmod(place.scratch.path, 0o711)
-            let program = place.scratch.path("peer")
+        try await withFixture { fixture in
+            chmod(fixture.scratch.path, 0o711)
+            let program = fixture.scratch.path("peer")
             try FileManager.default.copyItem(atPath: builtProduct("port-test-peer"), toPath: program)
             let names = [PortDirectory.variable, "XDG_RUNTIME_DIR", "SWIFT_PORT_TRACE", "SWIFT_PORT_BOOTSTRAP"]
             // On a file system that gives no program more rights, as in many containers, the test does not apply.
@@ -107,8 +107,8 @@ struct StrangersTests {
 
     @Test("F-B7: a directory that another user has made first is an error that reports it")
     func madeFirst() async throws {
-        try await withPlace { place in
-            let path = place.scratch.path("swift-ports-0")
+        try await withFixture { fixture in
+            let path = fixture.scratch.path("swift-ports-0")
             mkdir(path, 0o700)
             chown(path, 65534, 65534)
             let error = failure { _ = try PortNameServer(directory: path) }
@@ -121,23 +121,23 @@ struct StrangersTests {
 
     @Test("a policy that admits another user admits it, and the message has its identity")
     func admitted() async throws {
-        try await withPlace { place in
+        try await withFixture { fixture in
             let asked = Recorder<PeerIdentity>()
             let process = Recorder<Result<SharedDescriptor, PortError>>()
-            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in message.bytes }
+            let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in message.bytes }
             local.port.setPeerPolicy(
                 PeerPolicy { peer in
                     asked.append(peer.identity)
                     process.append(Result { () throws(PortError) in try peer.openProcess() })
                     return true
                 })
-            let socket = try place.socket("name")
-            for path in [place.scratch.path, place.directory, place.directory + "/sockets"] { chmod(path, 0o711) }
+            let socket = try fixture.socket("name")
+            for path in [fixture.scratch.path, fixture.directory, fixture.directory + "/sockets"] { chmod(path, 0o711) }
             chmod(socket, 0o777)
             try withLoopThread { loop in
                 try local.schedule(on: loop)
                 var child: Int32 = 0
-                try withPeer(["as", stranger, "connect-raw", socket], at: place) { peer in
+                try withPeer(["as", stranger, "connect-raw", socket], at: fixture) { peer in
                     child = peer.processID
                     try peer.expect("connected")
                     switch try #require(process.waitUntilCount(1).first) {

@@ -11,9 +11,9 @@ import Testing
 @Suite("A foreign implementation", .census(warmingUp: makeSpareDescriptor)) struct WirePeerTests {
     @Test("a client in C gets from a port all that the page promises")
     func client() async throws {
-        try await withPlace { place in
-            try withForeignService(at: place) { port in
-                let peer = try wirePeer(["client", place.directory, "service"])
+        try await withFixture { fixture in
+            try withForeignService(at: fixture) { port in
+                let peer = try wirePeer(["client", fixture.directory, "service"])
                 let outcome = try peer.waitForExit()
                 #expect(outcome.end == .exited(0), "\(outcome.errors)")
                 let expected = [
@@ -31,21 +31,21 @@ import Testing
 
     @Test("a server in C is a port like any other to its clients")
     func server() async throws {
-        try await withPlace { place in
-            let peer = try wirePeer(["serve", place.directory, "foreign"])
+        try await withFixture { fixture in
+            let peer = try wirePeer(["serve", fixture.directory, "foreign"])
             try peer.expect("ready")
-            let registration = try place.names.list().first { $0.name == "foreign" }
+            let registration = try fixture.names.list().first { $0.name == "foreign" }
             #expect(registration?.owner == peer.processID)
-            #expect(failure { try place.names.register(MachPort(), name: "foreign") }?.owner == peer.processID)
-            try talk(to: peer, at: place)
+            #expect(failure { try fixture.names.register(MachPort(), name: "foreign") }?.owner == peer.processID)
+            try talk(to: peer, at: fixture)
             let outcome = try peer.waitForExit()
             #expect(outcome.end == .exited(0), "\(outcome.errors)")
-            #expect(failure { _ = try place.names.lookUp("foreign") }?.code == .nameUnknown)
+            #expect(failure { _ = try fixture.names.lookUp("foreign") }?.code == .nameUnknown)
         }
     }
 
-    private func talk(to peer: ChildProcess, at place: Place) throws {
-        let port = try RemoteMessagePort(name: "foreign", nameServer: place.names)
+    private func talk(to peer: ChildProcess, at fixture: NameFixture) throws {
+        let port = try RemoteMessagePort(name: "foreign", nameServer: fixture.names)
         #expect(try port.ask(1, "stressed") == "desserts")
         let large = (0..<1_000_003).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         let reply = try port.request(MachMessage(id: 1, bytes: large), sendLimit: patience, replyLimit: patience)
@@ -55,13 +55,13 @@ import Testing
         #expect(error?.code == .remoteError)
         #expect(error?.remoteCode == 5)
         #expect(error?.remoteText == "full")
-        try descriptorAndRight(port, place)
+        try descriptorAndRight(port, fixture)
         try port.send(MachMessage(id: 77))
         try peer.expect("message 77")
     }
 
     /// The server writes to a descriptor of this process, and sends to a port of this process.
-    private func descriptorAndRight(_ port: RemoteMessagePort, _ place: Place) throws {
+    private func descriptorAndRight(_ port: RemoteMessagePort, _ fixture: NameFixture) throws {
         var ends: [CInt] = [-1, -1]
         try #require(pipe(&ends) == 0)
         let (reading, writing) = (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
@@ -70,7 +70,7 @@ import Testing
         var text = [UInt8](repeating: 0, count: 8)
         #expect(read(reading.rawValue, &text, text.count) == 5)
         let own = MachPort()
-        try place.names.register(own, name: "own")
+        try fixture.names.register(own, name: "own")
         try port.send(MachMessage(id: 7, components: [.right(own.makeSendRight())]))
         let message = try #require(try own.receive(within: patience))
         #expect(message.id == 102 && message.text == "hello")
@@ -79,9 +79,9 @@ import Testing
 
     @Test("each breach of the format by a client in C is refused, and ends its own connection only")
     func breaches() async throws {
-        try await withPlace { place in
-            try withForeignService(at: place) { port in
-                let peer = try wirePeer(["hostile", place.directory, "service", "breaches"])
+        try await withFixture { fixture in
+            try withForeignService(at: fixture) { port in
+                let peer = try wirePeer(["hostile", fixture.directory, "service", "breaches"])
                 let outcome = try peer.waitForExit()
                 #expect(outcome.end == .exited(0), "\(outcome.errors)")
                 #expect(outcome.output.split(separator: "\n").count == 14)
@@ -94,9 +94,9 @@ import Testing
         "a client that falls silent, floods, or takes all connections keeps no other out",
         arguments: ["half", "connect", "flood"])
     func greed(act: String) async throws {
-        try await withPlace { place in
-            try withForeignService(at: place) { port in
-                let peer = try wirePeer(["hostile", place.directory, "service", act])
+        try await withFixture { fixture in
+            try withForeignService(at: fixture) { port in
+                let peer = try wirePeer(["hostile", fixture.directory, "service", act])
                 let first = try #require(try peer.nextLine())
                 #expect(["silent", "flooding"].contains(first) || first.hasPrefix("connections "))
                 for _ in 0..<100 { #expect(try port.ask(1, "stressed") == "desserts") }
@@ -109,11 +109,11 @@ import Testing
 
     @Test("a process that floods all its connections at once keeps no other process out")
     func horde() async throws {
-        try await withPlace { place in
-            try withForeignService(at: place) { port in
-                let horde = try wirePeer(["hostile", place.directory, "service", "horde"])
+        try await withFixture { fixture in
+            try withForeignService(at: fixture) { port in
+                let horde = try wirePeer(["hostile", fixture.directory, "service", "horde"])
                 try horde.expect("sending")
-                let client = try wirePeer(["client", place.directory, "service"]).waitForExit()
+                let client = try wirePeer(["client", fixture.directory, "service"]).waitForExit()
                 #expect(client.end == .exited(0), "\(client.errors)")
                 let outcome = try horde.waitForExit()
                 #expect(outcome.end == .exited(0), "\(outcome.errors)")
@@ -127,13 +127,13 @@ private func wirePeer(_ arguments: [String]) throws -> ChildProcess {
 }
 
 /// Runs `body` with a port named "service", served on a thread of its own, and a remote port that reaches it in memory.
-private func withForeignService(at place: Place, _ body: (RemoteMessagePort) throws -> Void) throws {
+private func withForeignService(at fixture: NameFixture, _ body: (RemoteMessagePort) throws -> Void) throws {
     try withLoopThread { loop in
         let port = MachPort { _, message in serve(message) }
         defer { port.invalidate() }
-        try place.names.register(port, name: "service")
+        try fixture.names.register(port, name: "service")
         try port.schedule(on: loop)
-        try body(try RemoteMessagePort(name: "service", nameServer: place.names))
+        try body(try RemoteMessagePort(name: "service", nameServer: fixture.names))
     }
 }
 

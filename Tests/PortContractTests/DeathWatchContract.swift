@@ -135,7 +135,7 @@ import Testing
             try source.watch(connection.descriptor.rawValue)
             connection.state.withLock { $0.source = source }
             try remote.beginReplies(on: loop, in: .default)
-            remote.endReplies(on: loop, in: .default, to: Tally())
+            remote.endReplies(on: loop, in: .default, to: MessageEnds())
             let hasCome = routine.hasCome.load(ordering: .relaxed)
             #expect(hasCome)
             port.invalidate()

@@ -8,7 +8,7 @@ import Testing
 
 /// Eight senders of this side, one port of the far side that ends at a random moment: every message is delivered,
 /// bounced or refused, exactly once, and the messages of one sender are delivered in order. Each carries a send-once
-/// right to a port of this side that keeps the tally.
+/// right to a port of this side that receives a report of the message's end.
 struct FarStress: Sendable {
     private static let senders = 8
     private static let messages = 60
@@ -23,12 +23,16 @@ struct FarStress: Sendable {
         let lifetime = round == 0 ? total : Int.random(in: 0..<total, using: &generator)
         let limit = Int.random(in: 1...20, using: &generator)
         try bench.serving(queueLimit: limit, .accept) { _, port in
-            let (ends, teller) = (Recorder<Int32>("ends of messages"), Worker("tally"))
-            let tally = try bench.port { _, message in ends.append(message.id) }
-            try tally.schedule(on: teller.loop)
+            let (ends, reporter) = (Recorder<Int32>("ends of messages"), Worker("reports"))
+            let reports = try bench.port { _, message in ends.append(message.id) }
+            try reports.schedule(on: reporter.loop)
             let rights = try (0..<Self.senders).map { _ in try bench.right(to: port) }
             let threads = rights.enumerated().map { sender, right in
-                runOnThread { try send(over: right, sender, tally) }
+                runOnThread {
+                    try sendReported(
+                        Self.messages, over: right, from: sender, as: Array("\(sender)".utf8), reports,
+                        Seed.generator(stream: round * 100 + UInt64(sender)))
+                }
             }
             ends.waitUntilCount(lifetime)
             try port.invalidate()
@@ -36,28 +40,10 @@ struct FarStress: Sendable {
             let all = ends.waitUntilCount(total)
             try port.settle()
             check(try port.lines(), all, sent)
-            tally.invalidate()
-            try teller.end()
+            reports.invalidate()
+            try reporter.end()
             #expect(ends.count == total)
         }
-    }
-
-    /// - Returns: how many messages were accepted.
-    private func send(over right: SendRight, _ sender: Int, _ tally: MachPort) throws -> Int {
-        var generator = Seed.generator(stream: round * 100 + UInt64(sender))
-        var sent = 0
-        for index in 0..<Self.messages {
-            let size =
-                Int.random(in: 0..<5, using: &generator) == 0 ? 70_000 : Int.random(in: 0..<300, using: &generator)
-            let parts: [MachMessage.Component] = [.bytes(Array("\(sender)".utf8)), .bytes(pattern(size))]
-            var message = MachMessage(id: Int32(index), components: parts)
-            message.setReplyRight(tally.makeSendOnceRight())
-            let error = portError { () throws(PortError) in try right.send(message) }
-            message = MachMessage()
-            if error == nil { sent += 1 }
-            if let error { #expect(error.code == .deadName) }
-        }
-        return sent
     }
 
     /// delivered + bounced + refused = all; none is reported twice, and none is forgotten.

@@ -11,36 +11,36 @@ import Testing
 /// Files of peers that block the thread that closes them.
 @Suite("descriptors whose close waits", .contract) struct ForeignFileTests {
     /// Where the descriptor is when the port releases it.
-    enum Place: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    enum Location: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case brokenPacket, droppedMessage, unreadInConnection, unreadInBacklog
 
         var testDescription: String { rawValue }
         var isOfOther: Bool { self == .unreadInConnection || self == .unreadInBacklog }
     }
 
-    @Test("a descriptor whose close waits for its maker delays no other client", arguments: Place.allCases)
-    func linger(_ place: Place) async throws {
+    @Test("a descriptor whose close waits for its maker delays no other client", arguments: Location.allCases)
+    func linger(_ location: Location) async throws {
         try await onBench(over: .socket) { bench in
             let lingering = try LingeringSocket()
             try bench.serving({ _, message in try? message.reply(message) }) { right, port, worker in
                 #expect(try right.ask(MachMessage(id: 1)).id == 1)
                 let other = try bench.port()
-                let peer = try RawPeer(to: place.isOfOther ? other : port, on: bench)
-                if place == .unreadInConnection { #expect(try other.tryReceive()?.id == nil) }
+                let peer = try RawPeer(to: location.isOfOther ? other : port, on: bench)
+                if location == .unreadInConnection { #expect(try other.tryReceive()?.id == nil) }
                 // On the port's thread: it has released its own copy when it reads what was sent.
                 try worker.perform {
                     let end = try lingering.takeEnd()
-                    switch place {
+                    switch location {
                     case .brokenPacket: try peer.send([1, 2, 3], [end])
                     case .droppedMessage, .unreadInConnection, .unreadInBacklog:
                         try peer.send(MachMessage(id: 2, components: [.descriptor(end)]))
                     }
                 }
-                if place.isOfOther {
+                if location.isOfOther {
                     try worker.perform { other.invalidate() }
                     #expect(try peer.next() == nil)
                 }
-                if place == .brokenPacket { #expect(try peer.next()?.kind == .refused) }
+                if location == .brokenPacket { #expect(try peer.next()?.kind == .refused) }
                 // Messages of several connections come in any order: first it has to be closed.
                 let deadline = Watchdog.deadline
                 while AsyncCloser.isIdle, .now < deadline { sched_yield() }

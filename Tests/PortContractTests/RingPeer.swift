@@ -24,17 +24,17 @@ final class RingPeer {
     /// The wake channel that came with it.
     let waker: WakeSender?
 
-    /// Connects to a port, which is served or waits to be polled by `look`, and offers rings.
-    convenience init(to port: MachPort, on bench: Bench, look: () -> Void = {}) throws {
-        try self.init(RawPeer(to: port, on: bench), look: look)
+    /// Connects to a port, which is served or waits to be polled by `poll`, and offers rings.
+    convenience init(to port: MachPort, on bench: Bench, poll: () -> Void = {}) throws {
+        try self.init(RawPeer(to: port, on: bench), poll: poll)
     }
 
     /// Offers rings over a connection.
-    init(_ peer: RawPeer, look: () -> Void = {}) throws {
+    init(_ peer: RawPeer, poll: () -> Void = {}) throws {
         self.peer = peer
         words = try RawRing()
         try peer.offer(words.file)
-        look()
+        poll()
         let packet = try peer.nextPacket()
         answer = packet?.header
         waker = packet?.descriptors.dropFirst().first.flatMap { WakeSender($0) }

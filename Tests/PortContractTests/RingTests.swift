@@ -152,7 +152,7 @@ import Testing
     }
 
     @Test("where each packet would need a wake-up the socket is used, and the ring is tried again later")
-    func bells() async throws {
+    func events() async throws {
         try await onBench(over: .ring) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)

@@ -8,8 +8,8 @@ import TestSupport
 import Testing
 
 /// Eight senders, one port that ends at a random moment: every message is delivered, bounced or refused, exactly once,
-/// and the messages of one sender are delivered in order. Each message carries a send-once right to a port that keeps
-/// the tally: it receives a report of each message's end.
+/// and the messages of one sender are delivered in order. Each message carries a send-once right to a port that receives
+/// a report of each message's end.
 struct Stress: Sendable {
     private static let senders = 8
     private static let messages = 200
@@ -34,14 +34,18 @@ struct Stress: Sendable {
             try? message.reply(MachMessage(id: Self.wasDelivered), within: patience)
         }
         let ends = Recorder<Int32>()
-        let tally = try bench.port { _, message in ends.append(message.id) }
-        let (worker, teller) = (Worker(), Worker("tally"))
-        try tally.schedule(on: teller.loop)
+        let reports = try bench.port { _, message in ends.append(message.id) }
+        let (worker, reporter) = (Worker(), Worker("reports"))
+        try reports.schedule(on: reporter.loop)
         try port.schedule(on: worker.loop)
         // The port may end with the first message, and there are no new rights to a dead port.
         let rights = try (0..<Self.senders).map { _ in try bench.right(to: port) }
         let threads = rights.enumerated().map { sender, right in
-            runOnThread { try send(over: right, sender, tally) }
+            runOnThread {
+                try sendReported(
+                    Self.messages, over: right, from: sender, as: [UInt8(sender)], reports,
+                    Seed.generator(stream: round * 100 + UInt64(sender)))
+            }
         }
         let sent = try threads.map { try $0.join() }
         if lifetime == .max {
@@ -58,26 +62,9 @@ struct Stress: Sendable {
         #expect(all.count { $0 == Self.wasDelivered } == delivered.count)
         #expect(all.count { $0 == MachMessage.sendOnceNotification } == all.count - delivered.count)
         #expect(all.count - delivered.count >= Self.senders * Self.messages - sent.reduce(0, +))
-        tally.invalidate()
-        try teller.end()
+        reports.invalidate()
+        try reporter.end()
         #expect(ends.count == all.count)
-    }
-
-    /// - Returns: how many messages were accepted.
-    private func send(over right: SendRight, _ sender: Int, _ tally: MachPort) throws -> Int {
-        var generator = Seed.generator(stream: round * 100 + UInt64(sender))
-        var sent = 0
-        for index in 0..<Self.messages {
-            let size =
-                Int.random(in: 0..<5, using: &generator) == 0 ? 70_000 : Int.random(in: 0..<300, using: &generator)
-            var message = MachMessage(id: Int32(index), components: [.bytes([UInt8(sender)]), .bytes(pattern(size))])
-            message.setReplyRight(tally.makeSendOnceRight())
-            let error = portError { () throws(PortError) in try right.send(message) }
-            message = MachMessage()
-            if error == nil { sent += 1 }
-            if let error { #expect(error.code == .deadName, "\(error), message \(index) of \(sender), \(size) bytes") }
-        }
-        return sent
     }
 
     private func check(_ delivered: [MachMessage], _ sent: [Int]) {
@@ -90,4 +77,27 @@ struct Stress: Sendable {
         }
         for message in delivered { #expect(message.byteParts.last.map { $0 == pattern($0.count) } == true) }
     }
+}
+
+/// Sends messages of random sizes, each with a name of its sender first, until the port ends, and with a send-once right
+/// to a port that receives a report of each message's end.
+///
+/// - Returns: how many messages were accepted.
+func sendReported(
+    _ count: Int, over right: SendRight, from sender: Int, as name: [UInt8], _ reports: MachPort,
+    _ generator: SplitMix64
+) throws -> Int {
+    var generator = generator
+    var sent = 0
+    for index in 0..<count {
+        let size =
+            Int.random(in: 0..<5, using: &generator) == 0 ? 70_000 : Int.random(in: 0..<300, using: &generator)
+        var message = MachMessage(id: Int32(index), components: [.bytes(name), .bytes(pattern(size))])
+        message.setReplyRight(reports.makeSendOnceRight())
+        let error = portError { () throws(PortError) in try right.send(message) }
+        message = MachMessage()
+        if error == nil { sent += 1 }
+        if let error { #expect(error.code == .deadName, "\(error), message \(index) of \(sender), \(size) bytes") }
+    }
+    return sent
 }

@@ -23,7 +23,7 @@
 //   MessageContract         a body that only memory accepts
 //   MoveContract            receive rights do not leave their process; a port that has gone
 //   NoticeContract          copies of one right; notices that end with their loop's thread; rights in memory
-//   OwingPortContract       raw packets
+//   PendingReplyContract    raw packets
 //   QueueChangeContract     the order of waiting senders; fairness between the port's own process and others
 //   QueueContract           the order of waiting senders, which only memory keeps across rights
 //   ReceiveContract         threads that wait at one port; `stressOfFarPort` is `stress` across processes
@@ -43,11 +43,11 @@
 //   DescriptorLimitTests, FaultTests            the limit and the faults are this process's; the suites of faulty
 //                                               servers and clients in NamedPortServerTests have them in another
 //   ForkTests                                   its children are their own processes
-//   HostilePeerTests, SendBacklogTests,             the peer writes packets by hand; WirePeerTests, StrangersTests and
+//   HostilePeerTests, SendBacklogTests,         the peer writes packets by hand; WirePeerTests, StrangersTests and
 //   PeerLimitsTests, PeerPolicyTests,           StoppedServerTests in NamedPortServerTests have other processes
 //   BrokenOffMessageTests, ReplyWaitTests
 //   ManyPortsTests                              memory and descriptors of one process; ManyClientsTests has many
-//   StressTests (Lane)                          ports move between loops of the test while others send
+//   StressTests (StressPort)                    ports move between loops of the test while others send
 //
 // Over rings a test runs in one process only: the memory is mapped twice there, as two processes would map it, and both
 // ends know it only by its bytes. What is different across processes is their end: the suites of killed processes have

@@ -156,8 +156,8 @@ import Testing
     func oneSet() throws {
         let (channel, sending) = try WakeChannel.make()
         let (watch, waker) = (WakeChannelWatch(channel), try #require(WakeSender(sending)))
-        let bells = try (0..<2).map { _ in Shared(try EventDescriptor()) }
-        let sets = try bells.map { try DescriptorSet(wakeEvent: $0) }
+        let events = try (0..<2).map { _ in Shared(try EventDescriptor()) }
+        let sets = try events.map { try DescriptorSet(wakeEvent: $0) }
         func isSeen(by set: DescriptorSet) -> Bool {
             defer { set.wait(until: .distantPast) { _ in } }
             return (try? sysPoll(set.raw, .readable, until: .distantPast).isEmpty) == false

@@ -19,14 +19,14 @@ import Testing
     @Test("a ready member is reported with its key, as long as it is ready")
     func levelTriggered() throws {
         let set = try EpollSet()
-        let bell = try EventDescriptor()
-        try set.add(bell.raw, .readable, key: 42)
+        let event = try EventDescriptor()
+        try set.add(event.raw, .readable, key: 42)
         #expect(set.wait(until: .distantPast).isEmpty)
-        bell.signal()
+        event.signal()
         for _ in 0..<2 {
             #expect(set.wait(until: Watchdog.deadline) == [EpollReport(key: 42, events: .readable)])
         }
-        bell.clear()
+        event.clear()
         #expect(set.wait(until: .distantPast).isEmpty)
     }
 
@@ -60,13 +60,13 @@ import Testing
         let set = try EpollSet()
         let number: CInt
         do {
-            let bell = try EventDescriptor()
-            number = bell.raw
-            try set.add(bell.raw, .readable, key: 1)
-            bell.signal()
-            set.remove(bell.raw)
+            let event = try EventDescriptor()
+            number = event.raw
+            try set.add(event.raw, .readable, key: 1)
+            event.signal()
+            set.remove(event.raw)
             #expect(set.wait(until: .distantPast).isEmpty)
-            set.remove(bell.raw)
+            set.remove(event.raw)
         }
         set.remove(number)
     }
@@ -92,11 +92,11 @@ import Testing
     func nested() throws {
         let outer = try EpollSet()
         let inner = try EpollSet()
-        let bell = try EventDescriptor()
-        try inner.add(bell.raw, .readable, key: 1)
+        let event = try EventDescriptor()
+        try inner.add(event.raw, .readable, key: 1)
         try outer.add(inner.raw, .readable, key: 2)
         #expect(outer.wait(until: .distantPast).isEmpty)
-        bell.signal()
+        event.signal()
         #expect(outer.wait(until: .distantPast) == [EpollReport(key: 2, events: .readable)])
         #expect(inner.wait(until: .distantPast) == [EpollReport(key: 1, events: .readable)])
     }
@@ -107,9 +107,9 @@ import Testing
             let set = try EpollSet()
             let file = try sysOpen(scratch.write("", to: "file"), .reading)
             #expect(throws: SystemError(EPERM)) { try set.add(file.raw, .readable, key: 1) }
-            let bell = try EventDescriptor()
-            try set.add(bell.raw, .readable, key: 1)
-            #expect(throws: SystemError(EEXIST)) { try set.add(bell.raw, .readable, key: 2) }
+            let event = try EventDescriptor()
+            try set.add(event.raw, .readable, key: 1)
+            #expect(throws: SystemError(EEXIST)) { try set.add(event.raw, .readable, key: 2) }
             #expect(throws: SystemError(EBADF)) { try set.add(-1, .readable, key: 3) }
             let other = try EventDescriptor()
             #expect(throws: SystemError(ENOENT)) { try set.modify(other.raw, .readable, key: 4) }
@@ -120,11 +120,11 @@ import Testing
         "more ready members than one call reports come with the next calls, each in turn", arguments: [1, 7, 64, 500])
     func limit(limit: Int) throws {
         let set = try EpollSet()
-        var bells: [SharedDescriptor] = []
+        var members: [SharedDescriptor] = []
         for key in 0..<100 {
             let pair = try sysPacketSocketPair()
             try set.add(pair.0.rawValue, .writable, key: UInt64(key))
-            bells += [pair.0, pair.1]
+            members += [pair.0, pair.1]
         }
         var seen: Set<UInt64> = []
         for _ in 0..<100 {
@@ -133,7 +133,7 @@ import Testing
             seen.formUnion(reports.map(\.key))
         }
         #expect(seen.count == 100)
-        bells = []
+        members = []
     }
 
     @Test("a peer that goes is reported as peer closed, hang-up and readable")
@@ -150,12 +150,12 @@ import Testing
 
     @Test("one descriptor can be waited for without a set")
     func poll() throws {
-        let bell = try EventDescriptor()
-        #expect(try sysPoll(bell.raw, .readable, until: .distantPast).isEmpty)
+        let event = try EventDescriptor()
+        #expect(try sysPoll(event.raw, .readable, until: .distantPast).isEmpty)
         let deadline = MonotonicInstant.after(.milliseconds(1))
-        #expect(try sysPoll(bell.raw, .readable, until: deadline).isEmpty)
+        #expect(try sysPoll(event.raw, .readable, until: deadline).isEmpty)
         #expect(MonotonicInstant.now >= deadline)
-        bell.signal()
-        #expect(try sysPoll(bell.raw, [.readable], until: .distantFuture) == .readable)
+        event.signal()
+        #expect(try sysPoll(event.raw, [.readable], until: .distantFuture) == .readable)
     }
 }

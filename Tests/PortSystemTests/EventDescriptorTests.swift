@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// An event descriptor for several threads.
-private final class Bell: Sendable {
+private final class SharedEvent: Sendable {
     let descriptor: EventDescriptor
 
     init(_ kind: EventDescriptor.Kind) throws {
@@ -16,37 +16,37 @@ private final class Bell: Sendable {
 }
 
 @Suite("EventDescriptor", .census) struct EventDescriptorTests {
-    private func isReadable(_ bell: borrowing EventDescriptor) throws -> Bool {
-        try sysPoll(bell.raw, .readable, until: .distantPast).contains(.readable)
+    private func isReadable(_ event: borrowing EventDescriptor) throws -> Bool {
+        try sysPoll(event.raw, .readable, until: .distantPast).contains(.readable)
     }
 
     @Test("signals coalesce: one drain clears ten thousand of them", arguments: EventDescriptor.Kind.allCases)
     func coalescing(kind: EventDescriptor.Kind) throws {
-        let bell = try EventDescriptor(kind)
-        #expect(bell.kind == kind)
-        #expect(try !isReadable(bell))
-        for _ in 0..<10_000 { bell.signal() }
-        #expect(try isReadable(bell))
-        bell.clear()
-        #expect(try !isReadable(bell))
-        bell.clear()
-        bell.signal()
-        #expect(try isReadable(bell))
+        let event = try EventDescriptor(kind)
+        #expect(event.kind == kind)
+        #expect(try !isReadable(event))
+        for _ in 0..<10_000 { event.signal() }
+        #expect(try isReadable(event))
+        event.clear()
+        #expect(try !isReadable(event))
+        event.clear()
+        event.signal()
+        #expect(try isReadable(event))
     }
 
     @Test("a signal never blocks, even when the pipe is full", arguments: EventDescriptor.Kind.allCases)
     func full(kind: EventDescriptor.Kind) throws {
-        let bell = try EventDescriptor(kind)
-        for _ in 0..<100_000 { bell.signal() }
-        bell.clear()
-        #expect(try !isReadable(bell))
+        let event = try EventDescriptor(kind)
+        for _ in 0..<100_000 { event.signal() }
+        event.clear()
+        #expect(try !isReadable(event))
     }
 
     @Test("a signal from another thread ends a wait", arguments: EventDescriptor.Kind.allCases)
     func wakesSleeper(kind: EventDescriptor.Kind) async throws {
-        let bell = try Bell(kind)
-        let ringer = runOnThread { bell.descriptor.signal() }
-        let seen = try await onNewThread { try sysPoll(bell.descriptor.raw, .readable, until: Watchdog.deadline) }
+        let event = try SharedEvent(kind)
+        let ringer = runOnThread { event.descriptor.signal() }
+        let seen = try await onNewThread { try sysPoll(event.descriptor.raw, .readable, until: Watchdog.deadline) }
         #expect(seen == .readable)
         try await ringer.join()
     }
@@ -54,14 +54,14 @@ private final class Bell: Sendable {
     @Test("both ends are close-on-exec and non-blocking", arguments: EventDescriptor.Kind.allCases)
     func flags(kind: EventDescriptor.Kind) throws {
         let before = openDescriptors()
-        let bell = try EventDescriptor(kind)
+        let event = try EventDescriptor(kind)
         let numbers = openDescriptors().subtracting(before).compactMap { CInt($0.split(separator: " ")[1]) }
         #expect(numbers.count == (kind == .pipe ? 2 : 1))
         for number in numbers {
             #expect(isCloseOnExec(number))
             #expect(isNonBlocking(number))
         }
-        #expect(numbers.contains(bell.raw))
+        #expect(numbers.contains(event.raw))
     }
 
     #if PORT_FAULTS

@@ -117,24 +117,24 @@ struct Exercise {
     }
 
     private static func descriptorCall(_ call: SystemCall) throws -> () throws -> Outcome {
-        let bell = SharedDescriptor(try EventDescriptor(.eventfd).duplicate())
+        let event = SharedDescriptor(try EventDescriptor(.eventfd).duplicate())
         let one: [UInt8] = [1, 0, 0, 0, 0, 0, 0, 0]
-        if call != .write { _ = try sysWrite(bell.rawValue, one) }
+        if call != .write { _ = try sysWrite(event.rawValue, one) }
         switch call {
-        case .dup: return { try sysDuplicate(bell.rawValue).raw >= 0 ? .done : .notNow }
+        case .dup: return { try sysDuplicate(event.rawValue).raw >= 0 ? .done : .notNow }
         case .epoll_create: return { try EpollSet().raw >= 0 ? .done : .notNow }
         case .epoll_ctl, .epoll_wait:
             return {
                 let set = try EpollSet()
-                try set.add(bell.rawValue, .readable, key: 1)
+                try set.add(event.rawValue, .readable, key: 1)
                 return set.wait(until: .distantFuture).map(\.key) == [1] ? .done : .notNow
             }
         case .eventfd: return { try EventDescriptor(.eventfd).raw >= 0 ? .done : .notNow }
         case .pipe: return { try EventDescriptor(.pipe).raw >= 0 ? .done : .notNow }
         case .poll:
-            return { try sysPoll(bell.rawValue, .readable, until: .distantFuture) == .readable ? .done : .notNow }
-        case .read: return { try sysRead(bell.rawValue, capacity: 8) == one ? .done : .notNow }
-        default: return { try sysWrite(bell.rawValue, one) == 8 ? .done : .notNow }
+            return { try sysPoll(event.rawValue, .readable, until: .distantFuture) == .readable ? .done : .notNow }
+        case .read: return { try sysRead(event.rawValue, capacity: 8) == one ? .done : .notNow }
+        default: return { try sysWrite(event.rawValue, one) == 8 ? .done : .notNow }
         }
     }
 

@@ -186,7 +186,7 @@ enum Unnamed {
     }
 
     @Test("a sleeping reader is signalled once, and one that is awake, or has woken, never")
-    func bell() throws {
+    func event() throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
         #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))

@@ -47,7 +47,7 @@ import Testing
     func dispatchMonitor() throws {
         let before = openDescriptors()
         var status: SharedDescriptor? = SharedDescriptor(try sysOpen("/proc/\(sysProcessID())/stat", .reading))
-        let hasBegun = Gate("the look")
+        let hasBegun = Gate("the count")
         let counter = runOnThread {
             hasBegun.open()
             return openDescriptors()

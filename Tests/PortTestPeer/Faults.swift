@@ -6,8 +6,8 @@ import Glibc
 import NamedPortServer
 import PortSystem
 
-/// Answers each message with its own text, after it wrote that as a line to a file; until the input ends.
-func keepLedger(_ directory: String, _ name: String, _ path: String, _ rules: Rules) throws(PortError) {
+/// Answers each message with its own text after it has written that as a line to a file, until the input ends.
+func logHandled(_ directory: String, _ name: String, _ path: String, _ rules: Rules) throws(PortError) {
     let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard file >= 0 else { giveUp("cannot write \(path)") }
     let names = try nameServer(in: directory)

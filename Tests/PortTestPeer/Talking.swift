@@ -31,7 +31,7 @@ func become(_ words: String) {
     }
 }
 
-/// The peers that the ports of `serve`, `ledger` and `check-in` talk to, and what each process may occupy.
+/// The peers that the ports of `serve`, `log` and `check-in` talk to, and what each process may occupy.
 struct Rules {
     var policy: ((PortNameServer) throws(PortError) -> PeerPolicy)?
     var limits = PeerLimits.standard

@@ -10,7 +10,7 @@
 //   send DIRECTORY NAME COUNT             sends COUNT numbered notes, one way, and exits
 //   connect-many DIRECTORY NAME COUNT     COUNT connections at once, one request over each; "replies COUNT"
 //   connect-and-stay DIRECTORY NAME COUNT the same, and keeps the connections until its input ends (Faults.swift)
-//   ledger DIRECTORY NAME FILE            replies what it got, after it wrote that to the file; "ready"
+//   log DIRECTORY NAME FILE               replies what it got, after it wrote that to the file; "ready"
 //   stream DIRECTORY NAME COUNT           sends the numbers below COUNT, alternately as request and as note
 //   pace DIRECTORY NAME                   a new connection and a request for each line of its input; "reply TEXT"
 //   check-in DIRECTORY NAME right|name    sends its own port to the port NAME, and serves that until its input ends
@@ -71,7 +71,7 @@ do throws(PortError) {
     case ("send", 3): try send(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("connect-many", 3): try connectMany(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("connect-and-stay", 3): try connectManyAndStay(rest[0], rest[1], count: Int(rest[2]) ?? 0)
-    case ("ledger", 3): try keepLedger(rest[0], rest[1], rest[2], rules)
+    case ("log", 3): try logHandled(rest[0], rest[1], rest[2], rules)
     case ("stream", 3): try stream(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("pace", 2): try pace(rest[0], rest[1])
     case ("check-in", 3): try checkIn(rest[0], rest[1], by: rest[2], rules)

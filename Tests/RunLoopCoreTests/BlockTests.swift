@@ -104,7 +104,7 @@ import Testing
     func nextPhase() async throws {
         let seen = Recorder<String>()
         try await onLoop { loop in
-            loop.add(RunLoopObserver(activities: .beforeTimers) { _, _ in seen.append("turn") }, to: "outer")
+            loop.add(RunLoopObserver(activities: .beforeTimers) { _, _ in seen.append("pass") }, to: "outer")
             loop.add(idleSource(), to: "inner")
             loop.perform(in: ["outer"]) {
                 loop.perform(in: ["outer"]) { seen.append("later") }
@@ -115,7 +115,7 @@ import Testing
             loop.perform(in: ["outer"]) { seen.append("last") }
             #expect(loop.runGuarded(mode: "outer") == .finished)
         }
-        #expect(seen.elements == ["turn", "inside", "first", "last", "later"])
+        #expect(seen.elements == ["pass", "inside", "first", "last", "later"])
     }
 
     @Test("a request that is cancelled by a block of the same phase is not called")

@@ -37,7 +37,7 @@ import Testing
 
             // The job is in the loop, which is about to be woken for it. Meanwhile the loop wakes by its pipe: the
             // task, which alone holds the loop besides its thread, ends then.
-            let isThere = Recorder<Bool>("looks")
+            let isThere = Recorder<Bool>("checks")
             let rule = SystemCallFaults.Rule(
                 .write,
                 .precede {

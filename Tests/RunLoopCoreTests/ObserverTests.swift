@@ -98,7 +98,7 @@ import Testing
     func wakeUpInTurn() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
-            let passes = Counter("turns")
+            let passes = Counter("passes")
             loop.add(
                 RunLoopObserver(activities: .beforeTimers) { _, _ in
                     if passes.increment() == 2 { loop.stop() } else { loop.wakeUp() }
@@ -124,7 +124,7 @@ import Testing
         try await onLoop { loop in
             loop.add(idleSource())
             loop.add(RunLoopObserver(activities: .entry) { _, _ in loop.wakeUp() })
-            let passes = Counter("turns")
+            let passes = Counter("passes")
             loop.add(
                 RunLoopObserver(activities: .beforeTimers) { _, _ in if passes.increment() == 2 { loop.stop() } })
             #expect(loop.runGuarded() == .stopped)
@@ -137,7 +137,7 @@ import Testing
         try await onLoop { loop in
             loop.add(idleSource())
             loop.add(idleSource(), to: "inner")
-            let passes = Counter("turns")
+            let passes = Counter("passes")
             loop.add(
                 RunLoopObserver(activities: .beforeTimers) { _, _ in
                     if passes.increment() == 2 { return loop.stop() }

@@ -13,8 +13,8 @@ import Testing
 private final class PollingThread: Sendable {
     private let actions = Mutex<[@Sendable () -> Void]>([])
     private let mustEnd = Atomic<Bool>(false)
-    let polls = Counter("looks")
-    let emptyPolls = Counter("looks for nothing")
+    let polls = Counter("polls")
+    let emptyPolls = Counter("polls that found nothing")
 
     func queueAction(_ action: @escaping @Sendable () -> Void) {
         actions.withLock { $0.append(action) }

@@ -194,13 +194,13 @@ import Testing
                 readiness: {
                     if !events.value.isEmpty { return false }
                     events.value.append("asked")
-                    loop.add(RunLoopObserver(activities: .afterWaiting) { _, _ in events.value.append("told") })
+                    loop.add(RunLoopObserver(activities: .afterWaiting) { _, _ in events.value.append("notified") })
                     return true
                 },
                 perform: { events.value.append("performed") })
             loop.add(source)
             loop.run(for: .milliseconds(1))
-            #expect(events.value.prefix(3) == ["asked", "told", "performed"])
+            #expect(events.value.prefix(3) == ["asked", "notified", "performed"])
             source.invalidate()
         }
     }

@@ -99,7 +99,7 @@ private final class Reports: Sendable {
                     loop.perform { performed.increment() }
                     performed.waitUntilCount(number)
                 }
-                #expect(patient.watch.checkCount <= 1, "100 sleeps, at most one look: the threshold is an hour")
+                #expect(patient.watch.checkCount <= 1, "100 sleeps, at most one check: the threshold is an hour")
                 while !quick.watch.isIdle || !loop.isWaiting { yieldThread() }
                 let count = quick.watch.checkCount
                 ThreadEvent().wait(until: .after(.milliseconds(200)))

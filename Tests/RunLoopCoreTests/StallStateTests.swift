@@ -52,7 +52,7 @@ private func run() -> RunLoopTraceEvent.Kind { .runBegin(until: .distantFuture) 
     @Test("S22: a slow handler is reported when the threshold has passed, and again when the loop is free")
     func slow() {
         let loop = ScriptedLoop()
-        #expect(loop.at(0, run()), "the thread has to look: the loop is busy")
+        #expect(loop.at(0, run()), "the thread has to check: the loop is busy")
         loop.begin("quick", at: 1, span: 2)
         loop.end("quick", at: 2, span: 2)
         loop.begin("slow", at: 10, span: 3)
@@ -135,7 +135,7 @@ private func run() -> RunLoopTraceEvent.Kind { .runBegin(until: .distantFuture) 
             if loop.wakes(at: time + 1) { rings += 1 }
         }
         #expect(rings == 1, "the thread is armed all the time")
-        #expect((9...12).contains(checks), "\(checks) looks in ten thresholds")
+        #expect((9...12).contains(checks), "\(checks) checks in ten thresholds")
         loop.sleeps(at: 1_000)
         while next != .distantFuture {
             (next, checks) = (loop.check(at: next.nanoseconds / 1_000_000).next, checks + 1)

@@ -14,9 +14,9 @@ struct TestDescriptor: Sendable {
     }
 
     private final class Eventfd: Sendable {
-        let bell: EventDescriptor
+        let event: EventDescriptor
 
-        init() throws { bell = try EventDescriptor(.eventfd) }
+        init() throws { event = try EventDescriptor(.eventfd) }
     }
 
     private final class Epoll: Sendable {
@@ -48,7 +48,7 @@ struct TestDescriptor: Sendable {
             self.init(end, end)
         case .eventfd:
             let eventfd = try Eventfd()
-            self.init(raw: eventfd.bell.raw, put: { eventfd.bell.signal() }, take: { eventfd.bell.clear() })
+            self.init(raw: eventfd.event.raw, put: { eventfd.event.signal() }, take: { eventfd.event.clear() })
         case .socketPair:
             var ends: [CInt] = [-1, -1]
             guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw SystemError(errno) }

@@ -27,14 +27,14 @@ final class CoreFoundationLoop: LoopUnderTest {
         var port: CInt {
             switch doorbell {
             case .none: -1
-            case .some(let bell): bell.raw
+            case .some(let event): event.raw
             }
         }
 
         func signal() {
             switch doorbell {
             case .none: break
-            case .some(let bell): bell.signal()
+            case .some(let event): event.signal()
             }
         }
 

@@ -10,9 +10,9 @@ import TestSupport
 /// A ``ThreadRunLoop`` that plays scenarios.
 final class PackageLoop: LoopUnderTest {
     private final class Doorbell: Sendable {
-        let bell: EventDescriptor
+        let event: EventDescriptor
 
-        init() throws { bell = try EventDescriptor(.eventfd) }
+        init() throws { event = try EventDescriptor(.eventfd) }
     }
 
     private let loop = ThreadRunLoop.current
@@ -43,8 +43,8 @@ final class PackageLoop: LoopUnderTest {
         case .port:
             let doorbell = try Doorbell()
             doorbells[name] = doorbell
-            sources[name] = RunLoopSource(descriptor: doorbell.bell.raw, order: item.order) {
-                doorbell.bell.clear()
+            sources[name] = RunLoopSource(descriptor: doorbell.event.raw, order: item.order) {
+                doorbell.event.clear()
                 stage.value.callout(name)
             }
         case .timer(let date, let repeats):
@@ -112,7 +112,7 @@ final class PackageLoop: LoopUnderTest {
     }
 
     func write(_ item: String) {
-        doorbells[item]?.bell.signal()
+        doorbells[item]?.event.signal()
     }
 
     func setDate(_ item: String, _ date: FireDate) {

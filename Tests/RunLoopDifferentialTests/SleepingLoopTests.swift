@@ -72,22 +72,22 @@ import Testing
     @Test("CF 21: a port that is ready when another thread adds it ends the sleep")
     func addReadyPort() async throws {
         try await onNewThread {
-            let bell = try EventDescriptor(.eventfd)
+            let event = try EventDescriptor(.eventfd)
             let idle = ClosureSource()
             idle.add(to: CFRunLoopGetCurrent())
-            let port = Shared(value: ClosureSource(port: bell.raw) { CFRunLoopStop(CFRunLoopGetCurrent()) })
-            bell.signal()
+            let port = Shared(value: ClosureSource(port: event.raw) { CFRunLoopStop(CFRunLoopGetCurrent()) })
+            event.signal()
             let result = try Self.sleepInCoreFoundation { port.value.add(to: $0) }
             #expect(result == .stopped)
             port.value.invalidate()
             idle.invalidate()
         }
         try await onNewThread {
-            let bell = try EventDescriptor(.eventfd)
+            let event = try EventDescriptor(.eventfd)
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
-            let port = RunLoopSource(descriptor: bell.raw) { ThreadRunLoop.current.stop() }
-            bell.signal()
+            let port = RunLoopSource(descriptor: event.raw) { ThreadRunLoop.current.stop() }
+            event.signal()
             let result = try Self.sleepInPackage { $0.add(port) }
             #expect(result == .stopped)
             port.invalidate()

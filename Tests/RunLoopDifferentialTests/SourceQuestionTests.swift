@@ -98,23 +98,23 @@ import Testing
     func oneDescriptor() async throws {
         let performs = Recorder<String>()
         try await onNewThread {
-            let bell = try Bell()
-            let sources = ["first", "second"].map { name in ClosureSource(port: bell.raw) { performs.append(name) } }
+            let event = try SharedEvent()
+            let sources = ["first", "second"].map { name in ClosureSource(port: event.raw) { performs.append(name) } }
             for source in sources { source.add(to: CFRunLoopGetCurrent()) }
             for _ in 0..<3 {
-                bell.signal()
+                event.signal()
                 runCoreFoundation(returns: true)
             }
             for source in sources { source.invalidate() }
         }
         #expect(performs.takeAll() == ["second", "second", "second"])
         try await onNewThread {
-            let bell = try Bell()
+            let event = try SharedEvent()
             let sources = ["first", "second"].map { name in
-                RunLoopSource(descriptor: bell.raw) { performs.append(name) }
+                RunLoopSource(descriptor: event.raw) { performs.append(name) }
             }
             for source in sources { ThreadRunLoop.current.add(source) }
-            bell.signal()
+            event.signal()
             for _ in 0..<2 { ThreadRunLoop.current.run(for: .zero, returnAfterSourceHandled: true) }
             for source in sources { source.invalidate() }
         }
@@ -141,19 +141,19 @@ import Testing
     func twoModes() async throws {
         let performs = Recorder<String>()
         try await onNewThread {
-            let bell = try Bell()
-            let source = ClosureSource(port: bell.raw) { performs.append("cf") }
+            let event = try SharedEvent()
+            let source = ClosureSource(port: event.raw) { performs.append("cf") }
             for mode in [Mode.alpha, .beta] { source.add(to: CFRunLoopGetCurrent(), mode) }
-            bell.signal()
+            event.signal()
             for mode in [Mode.alpha, .beta] { runCoreFoundation(mode) }
             source.invalidate()
         }
         #expect(performs.takeAll() == ["cf"])
         try await onNewThread {
-            let bell = try Bell()
-            let source = RunLoopSource(descriptor: bell.raw) { performs.append("package") }
+            let event = try SharedEvent()
+            let source = RunLoopSource(descriptor: event.raw) { performs.append("package") }
             for mode in ["alpha", "beta"] as [RunLoopMode] { ThreadRunLoop.current.add(source, to: mode) }
-            bell.signal()
+            event.signal()
             for mode in ["alpha", "beta"] as [RunLoopMode] { ThreadRunLoop.current.run(mode: mode, for: .zero) }
             source.invalidate()
         }
@@ -162,14 +162,14 @@ import Testing
 }
 
 /// An eventfd that nothing reads but the loop.
-private final class Bell: Sendable {
-    private let bell: EventDescriptor
+private final class SharedEvent: Sendable {
+    private let event: EventDescriptor
 
-    init() throws { bell = try EventDescriptor(.eventfd) }
+    init() throws { event = try EventDescriptor(.eventfd) }
 
-    var raw: CInt { bell.raw }
+    var raw: CInt { event.raw }
 
-    func signal() { bell.signal() }
+    func signal() { event.signal() }
 }
 
 /// An epoll set with a pipe in it.

@@ -40,7 +40,7 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         if Census.isCounting { return try await function() }
-        await Turn.shared.take()
+        await CensusLock.shared.acquire()
         let alarm = HangAlarm(test.name, test.sourceLocation)
         let result: Result<Void, any Error>
         do {
@@ -52,7 +52,7 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
             result = .failure(error)
         }
         await alarm.stop()
-        await Turn.shared.pass()
+        await CensusLock.shared.release()
         try result.get()
     }
 
@@ -113,12 +113,12 @@ extension Trait where Self == Census {
 }
 
 /// A lock for tasks, first come, first served: its holder may run. A waiting task blocks no thread.
-private actor Turn {
-    static let shared = Turn()
+private actor CensusLock {
+    static let shared = CensusLock()
     private var isTaken = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
 
-    func take() async {
+    func acquire() async {
         if !isTaken {
             isTaken = true
             return
@@ -126,7 +126,7 @@ private actor Turn {
         await withCheckedContinuation { waiting.append($0) }
     }
 
-    func pass() {
+    func release() {
         if waiting.isEmpty {
             isTaken = false
         } else {

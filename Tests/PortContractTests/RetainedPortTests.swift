@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// A connection retains its port, and so does the table of rights, until the port ends: no weak reference is needed.
-@Suite("ports that are retained until they end", .contract) struct KeptPortTests {
+@Suite("ports that are retained until they end", .contract) struct RetainedPortTests {
     @Test("the helper reports whether there ever was a weak reference")
     func helper() {
         final class Object {}

@@ -10,7 +10,7 @@ import Testing
 
 /// A stream of messages to one port makes passes that skip checks that would find nothing. No user of the loop may
 /// notice.
-@Suite("the passes of a stream", .contract) struct StreamTurnTests {
+@Suite("the passes of a stream", .contract) struct StreamPassTests {
     private static let count = Int32(40)
 
     /// Queues the messages, has a handler do something with the third, and runs the loop until the last.
@@ -181,12 +181,12 @@ import Testing
     func observed() async throws {
         try await onNewThread {
             let log = try Self.stream { _, log in
-                ThreadRunLoop.current.add(RunLoopObserver(activities: .beforeTimers) { _, _ in log.append("turn") })
+                ThreadRunLoop.current.add(RunLoopObserver(activities: .beforeTimers) { _, _ in log.append("pass") })
             }
             #expect(log.prefix(3) == ["1", "2", "3"])
             let rest = Array(log[3...])
-            #expect(rest.filter { $0 != "turn" } == Self.ids(4...Self.count))
-            for id in 4...Self.count { #expect(rest.firstIndex(of: "\(id)").map { rest[$0 - 1] } == "turn") }
+            #expect(rest.filter { $0 != "pass" } == Self.ids(4...Self.count))
+            for id in 4...Self.count { #expect(rest.firstIndex(of: "\(id)").map { rest[$0 - 1] } == "pass") }
         }
     }
 
@@ -224,7 +224,7 @@ import Testing
     }
 
     @Test("a doorbell that comes while messages are handled is silent when the last is received")
-    func bell() async throws {
+    func event() async throws {
         try await onNewThread {
             let log = Recorder<Int32>()
             let port = MachPort { port, message in
@@ -284,15 +284,15 @@ import Testing
     @Test("a descriptor that is readable is served, though messages never end")
     func descriptor() async throws {
         try await onNewThread {
-            let bell = try EventDescriptor()
+            let event = try EventDescriptor()
             let loop = ThreadRunLoop.current
             let port = MachPort { port, message in try? port.makeSendRight().send(message) }
             try port.makeSendRight().send(MachMessage())
             try port.makeSendRight().send(MachMessage())
             try port.schedule()
-            let source = RunLoopSource(descriptor: bell.raw) { loop.stop() }
+            let source = RunLoopSource(descriptor: event.raw) { loop.stop() }
             loop.add(source)
-            bell.signal()
+            event.signal()
             #expect(loop.run(for: patience) == .stopped)
             source.invalidate()
             port.invalidate()

@@ -31,7 +31,7 @@ enum Strangers {
 }
 
 /// A directory that an owner shares with a group, in a test's scratch directory.
-struct SharedPlace: Sendable {
+struct SharedFixture: Sendable {
     let scratch: ScratchDirectory
     /// Its path.
     let path: String
@@ -92,13 +92,13 @@ struct SharedPlace: Sendable {
 }
 
 /// Runs a test on a thread of its own, with a directory that is shared; for root only.
-func withSharedPlace(
+func withSharedFixture(
     mode: mode_t, owner: UInt32 = 0, sourceLocation: SourceLocation = #_sourceLocation,
-    _ body: @escaping @Sendable (SharedPlace) throws -> Void
+    _ body: @escaping @Sendable (SharedFixture) throws -> Void
 ) async throws {
     try await onNewThread(sourceLocation: sourceLocation) {
         try withScratchDirectory(leaving: .anything, sourceLocation: sourceLocation) { scratch in
-            try body(SharedPlace(scratch, mode: mode, owner: owner))
+            try body(SharedFixture(scratch, mode: mode, owner: owner))
         }
     }
 }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// A port of the stress test, and what is known of its messages.
-final class Lane: Sendable {
+final class StressPort: Sendable {
     static let senders = 8
     /// How many senders share a right: over sockets, a connection.
     private static let sharers = 2
@@ -17,20 +17,20 @@ final class Lane: Sendable {
     let port: MachPort  // immutable
     private let rights: Mutex<[SendRight]>
     /// What each sender's next message will be.
-    private let expected = Mutex([Int32](repeating: 0, count: Lane.senders))
+    private let expected = Mutex([Int32](repeating: 0, count: StressPort.senders))
     private let busy = Atomic<Int>(0)
 
-    init(_ bench: Bench, slot: Int, limit: Int, handler: (@Sendable (Lane, MachMessage) -> Void)?) throws {
+    init(_ bench: Bench, slot: Int, limit: Int, handler: (@Sendable (StressPort, MachMessage) -> Void)?) throws {
         self.slot = slot
         port = try bench.port(queueLimit: limit)
-        rights = Mutex(try (0..<Lane.senders / Lane.sharers).map { [port] _ in try bench.right(to: port) })
+        rights = Mutex(try (0..<StressPort.senders / StressPort.sharers).map { [port] _ in try bench.right(to: port) })
         guard let handler else { return }
         port.setHandler { [unowned self] _, message in handler(self, message) }
     }
 
-    /// The sender's right; nil when the lane has ended.
+    /// The sender's right; nil when the port has ended.
     func right(of sender: Int) -> SendRight? {
-        rights.withLock { $0.isEmpty ? nil : $0[sender / Lane.sharers] }
+        rights.withLock { $0.isEmpty ? nil : $0[sender / StressPort.sharers] }
     }
 
     /// Ends the port, then releases the rights.
@@ -62,7 +62,7 @@ final class Lane: Sendable {
 }
 
 /// Records the end of each message.
-final class Tally: ReplyReceiver {
+final class MessageEnds: ReplyReceiver {
     let delivered = Atomic<Int>(0)
     let bounced = Atomic<Int>(0)
     let released = Atomic<Int>(0)

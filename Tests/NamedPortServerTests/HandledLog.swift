@@ -7,12 +7,12 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// What the command `ledger` of `port-test-peer` wrote: how often each number was handled.
-struct Ledger {
+/// What the command `log` of `port-test-peer` wrote: how often each number was handled.
+struct HandledLog {
     let path: String
 
-    init(_ name: String, at place: Place) {
-        path = place.scratch.path(name)
+    init(_ name: String, at fixture: NameFixture) {
+        path = fixture.scratch.path(name)
     }
 
     /// How often each number was handled so far.
@@ -27,13 +27,13 @@ struct Ledger {
     }
 }
 
-/// Runs `body` beside a server process that records in `ledger` what it handles.
-func withLedgerServer<Result>(
-    _ ledger: Ledger, at place: Place, endsAs end: ProcessEnd = .exited(0),
+/// Runs `body` beside a server process that records in `log` what it handles.
+func withLoggingServer<Result>(
+    _ log: HandledLog, at fixture: NameFixture, endsAs end: ProcessEnd = .exited(0),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
 ) throws -> Result {
     try withPeer(
-        ["ledger", place.directory, "name", ledger.path], at: place, endsAs: end, sourceLocation: sourceLocation
+        ["log", fixture.directory, "name", log.path], at: fixture, endsAs: end, sourceLocation: sourceLocation
     ) { peer in
         try peer.expect("ready", sourceLocation: sourceLocation)
         return try body(peer)
@@ -46,7 +46,7 @@ struct Attempt: Sendable {
     /// nil: acknowledged.
     let error: PortError?
 
-    /// Expects that the ledger agrees: an acknowledged message was handled once, one that was not sent never.
+    /// Expects that the log agrees: an acknowledged message was handled once, one that was not sent never.
     func expect(in handled: [String: Int], _ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) {
         let times = handled[number, default: 0]
         switch error?.delivery {

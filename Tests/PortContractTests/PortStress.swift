@@ -21,7 +21,7 @@ private struct Sent: Sendable {
     var refused = 0
 }
 
-final class LaneStress: Sendable {
+final class PortStress: Sendable {
     private static let slots = 4
     /// More than a packet holds.
     private static let large = pattern(70_000)
@@ -40,10 +40,10 @@ final class LaneStress: Sendable {
     private let round: UInt64  // immutable
     /// How many messages each sender sends.
     private let messages: Int  // immutable
-    private let lanes = Mutex<[Lane]>([])
-    private let retired = Mutex<[Lane]>([])
+    private let ports = Mutex<[StressPort]>([])
+    private let retired = Mutex<[StressPort]>([])
     private let bench: Bench  // immutable
-    private let tally = Tally()  // guards itself
+    private let ends = MessageEnds()  // guards itself
     /// A port to which rights travel.
     private let witness: MachPort  // guards itself
     private let loops = [Worker("first"), Worker("second")]  // immutable
@@ -54,29 +54,29 @@ final class LaneStress: Sendable {
     init(_ bench: Bench, round: Int, messages: Int) throws {
         self.bench = bench
         self.round = UInt64(round)
-        self.messages = messages / Lane.senders
+        self.messages = messages / StressPort.senders
         witness = try bench.port()
     }
 
     /// How many messages all senders send together.
-    var total: Int { messages * Lane.senders }
+    var total: Int { messages * StressPort.senders }
 
     func run() throws {
-        let listener = Worker("tally")
-        try tally.begin(on: listener.loop)
+        let listener = Worker("ends of messages")
+        try ends.begin(on: listener.loop)
         for slot in 0..<Self.slots { try open(slot, limit: 16) }
         let receivers = [2, 3].map { slot in runOnThread { try self.receive(slot) } }
-        let senders = (0..<Lane.senders).map { sender in runOnThread { try self.send(as: sender) } }
+        let senders = (0..<StressPort.senders).map { sender in runOnThread { try self.send(as: sender) } }
         try disturb(until: { senders.allSatisfy(\.hasEnded) })
         let sent = try senders.map { try $0.join() }
         isOver.store(true, ordering: .sequentiallyConsistent)
-        for lane in lanes.withLock({ $0 }) { lane.end() }
+        for stressed in ports.withLock({ $0 }) { stressed.end() }
         for receiver in receivers { try receiver.join() }
         for loop in loops { try loop.perform {} }
         let deadline = Watchdog.deadline
-        while tally.count < total, .now < deadline { yieldThread() }
+        while ends.count < total, .now < deadline { yieldThread() }
         check(sent)
-        tally.end()
+        ends.end()
         try listener.end()
         try checkRights()
         for loop in loops { try loop.end() }
@@ -101,45 +101,45 @@ final class LaneStress: Sendable {
     private func check(_ sent: [Sent]) {
         let (accepted, refused) = (sent.reduce(0) { $0 + $1.accepted }, sent.reduce(0) { $0 + $1.refused })
         let (delivered, bounced) = (
-            tally.delivered.load(ordering: .acquiring), tally.bounced.load(ordering: .acquiring)
+            ends.delivered.load(ordering: .acquiring), ends.bounced.load(ordering: .acquiring)
         )
-        let all = retired.withLock { $0 } + lanes.withLock { $0 }
+        let all = retired.withLock { $0 } + ports.withLock { $0 }
         #expect(violations.elements == [])
         #expect(accepted + refused == total)
         #expect(delivered + bounced == accepted)
-        #expect(tally.released.load(ordering: .acquiring) == refused)
+        #expect(ends.released.load(ordering: .acquiring) == refused)
         #expect(delivered == all.reduce(0) { $0 + $1.deliveredCount })
         #expect(delivered > accepted / 4)
     }
 
     /// Puts a new port into a slot.
     private func open(_ slot: Int, limit: Int) throws {
-        let lane = try Lane(bench, slot: slot, limit: limit, handler: slot < 2 ? take : nil)
-        let old = lanes.withLock { lanes -> Lane? in
-            guard lanes.count > slot else {
-                lanes.append(lane)
+        let stressed = try StressPort(bench, slot: slot, limit: limit, handler: slot < 2 ? take : nil)
+        let old = ports.withLock { ports -> StressPort? in
+            guard ports.count > slot else {
+                ports.append(stressed)
                 return nil
             }
-            defer { lanes[slot] = lane }
-            return lanes[slot]
+            defer { ports[slot] = stressed }
+            return ports[slot]
         }
-        if slot < 2 { try lane.port.schedule(on: loops[slot].loop) }
+        if slot < 2 { try stressed.port.schedule(on: loops[slot].loop) }
         guard let old else { return }
         retired.withLock { $0.append(old) }
         old.end()
     }
 
-    private func take(_ lane: Lane, _ message: MachMessage) {
-        if let violation = lane.take(message) { violations.append(violation) }
+    private func take(_ stressed: StressPort, _ message: MachMessage) {
+        if let violation = stressed.take(message) { violations.append(violation) }
         progress.add(1, ordering: .relaxed)
         do { try message.reply(MachMessage(), within: patience) } catch { violations.append("no reply: \(error)") }
     }
 
     private func receive(_ slot: Int) throws {
         while !isOver.load(ordering: .sequentiallyConsistent) {
-            let lane = lanes.withLock { $0[slot] }
+            let stressed = ports.withLock { $0[slot] }
             do throws(PortError) {
-                while let message = try lane.port.receive(within: patience) { take(lane, message) }
+                while let message = try stressed.port.receive(within: patience) { take(stressed, message) }
                 violations.append("nothing came for as long as the watchdog waits")
             } catch {
                 if error.code != .invalidPort { throw error }
@@ -154,11 +154,11 @@ final class LaneStress: Sendable {
             let next = progress.load(ordering: .relaxed) + Int.random(in: 20...400, using: &generator)
             while progress.load(ordering: .relaxed) < next, !isDone() { sched_yield() }
             let slot = Int.random(in: 0..<Self.slots, using: &generator)
-            let lane = lanes.withLock { $0[slot] }
+            let stressed = ports.withLock { $0[slot] }
             switch Int.random(in: 0..<10, using: &generator) {
             case 0: try open(slot, limit: Int.random(in: 1...40, using: &generator))
-            case 1...2: lane.port.setQueueLimit(Int.random(in: 1...40, using: &generator))
-            default: if slot < 2 { try lane.port.move(to: loops[Int.random(in: 0..<2, using: &generator)].loop) }
+            case 1...2: stressed.port.setQueueLimit(Int.random(in: 1...40, using: &generator))
+            default: if slot < 2 { try stressed.port.move(to: loops[Int.random(in: 0..<2, using: &generator)].loop) }
             }
         }
     }
@@ -166,25 +166,25 @@ final class LaneStress: Sendable {
     private func send(as sender: Int) throws -> Sent {
         var generator = Seed.generator(stream: round * 1000 + 100 + UInt64(sender))
         var (sent, next) = (Sent(), [ObjectIdentifier: Int32]())
-        var current: [Lane] = []
+        var current: [StressPort] = []
         for index in 0..<messages {
             let slot = Int.random(in: 0..<Self.slots, using: &generator)
-            let lane = lanes.withLock { $0[slot] }
-            if !current.contains(where: { $0 === lane }) {
-                current.append(lane)  // retained, so that no other object gets its address in `next`
-                next[ObjectIdentifier(lane)] = 0
+            let stressed = ports.withLock { $0[slot] }
+            if !current.contains(where: { $0 === stressed }) {
+                current.append(stressed)  // retained, so that no other object gets its address in `next`
+                next[ObjectIdentifier(stressed)] = 0
             }
-            var message = MachMessage(id: next[ObjectIdentifier(lane), default: 0], bytes: [UInt8(sender)])
+            var message = MachMessage(id: next[ObjectIdentifier(stressed), default: 0], bytes: [UInt8(sender)])
             if index % 64 == 0 {
                 message.components += [
                     .descriptor(try SharedDescriptor(duplicating: 0)), .right(witness.makeSendRight()),
                 ]
             }
             if index % 256 == 1 { message.components.append(.bytes(Self.large)) }
-            message.replyTarget = ReplyTarget(tally)
-            if let right = lane.right(of: sender), try Self.offer(message, to: right, &generator) {
+            message.replyTarget = ReplyTarget(ends)
+            if let right = stressed.right(of: sender), try Self.offer(message, to: right, &generator) {
                 sent.accepted += 1
-                next[ObjectIdentifier(lane), default: 0] += 1
+                next[ObjectIdentifier(stressed), default: 0] += 1
             } else {
                 sent.refused += 1
             }
@@ -216,11 +216,11 @@ final class LaneStress: Sendable {
     @Test(
         "8 senders and 4 receivers, with ports that move and end: every message has exactly one end",
         arguments: TestTransport.inProcess)
-    func lanes(over transport: TestTransport) async throws {
-        let rounds = LaneStress.rounds(over: transport)
+    func ports(over transport: TestTransport) async throws {
+        let rounds = PortStress.rounds(over: transport)
         let start = ContinuousClock.now
         for (round, messages) in rounds.enumerated() {
-            try await onBench(over: transport) { try LaneStress($0, round: round, messages: messages).run() }
+            try await onBench(over: transport) { try PortStress($0, round: round, messages: messages).run() }
         }
         print("stress in \(transport): \(rounds.reduce(0, +)) messages in \(ContinuousClock.now - start)")
     }

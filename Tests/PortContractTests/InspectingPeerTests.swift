@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Peers that query or watch a port in ways that the format does not have, or more than they should.
-@Suite("Hostile peers that inspect a port", .contract) struct LookingPeerTests {
+@Suite("Hostile peers that inspect a port", .contract) struct InspectingPeerTests {
     @Test(
         "what the format does not have is refused, and no other peer is affected",
         arguments: [

@@ -12,27 +12,27 @@ import Testing
 
 /// A loop that is the only listener of a port polls the rings of its clients also while it handles. That ends as soon
 /// as there is another listener: the kernel then reports what comes.
-@Suite("loops that poll rings while they handle", .rings, .contract) struct AttentiveLoopTests {
+@Suite("loops that poll rings while they handle", .rings, .contract) struct BusyPollingTests {
     /// How the loop waits.
     private static let strategies: [WaitStrategy] = [.blocking, .spinning(for: Watchdog.patience)]
 
     /// A port, its loop, and a client whose ring the loop polls.
-    struct Attention {
+    struct PolledPort {
         let port: MachPort
         let worker = Worker()
         let client: RingClient
         var connection: SocketConnection { client.connection }
         let handled = Recorder<Int32>()
-        private let earned = Counter("the first messages")
+        private let received = Counter("the first messages")
         let entered = Gate("the handler's call")
         let goOn = Gate("the end of the handler")
         /// What the handler of message 1 does before it waits.
         let deed = Box<@Sendable () -> Void>()
 
         init(_ bench: Bench, _ strategy: WaitStrategy) throws {
-            port = try bench.port { [handled, earned, entered, goOn, deed] _, message in
+            port = try bench.port { [handled, received, entered, goOn, deed] _, message in
                 if message.id == 0 {
-                    earned.increment()
+                    received.increment()
                     return
                 }
                 if message.id == 1 {
@@ -45,16 +45,16 @@ import Testing
             client = try RingClient(1, at: port)
             worker.loop.waitStrategy = strategy
             try port.schedule(on: worker.loop)
-            try earn()
+            try startPolling()
         }
 
         func send(_ id: Int32) throws { try client.send(id, times: 1) }
 
         /// Sends messages until the loop keeps polling.
-        private func earn() throws {
+        private func startPolling() throws {
             for count in 1...1000 where !connection.isBusyPolled {
                 try send(0)
-                earned.waitUntilCount(count)
+                received.waitUntilCount(count)
             }
             try #require(connection.isBusyPolled)
         }
@@ -66,7 +66,7 @@ import Testing
         }
 
         /// Whether the kernel reports a message that is sent now, or another loop has found it, and perhaps handled it.
-        func isHeardElsewhere() throws -> Bool {
+        func isReportedElsewhere() throws -> Bool {
             let sockets = try #require(port.localPort.sockets)
             try send(2)
             let deadline = Watchdog.deadline
@@ -87,27 +87,27 @@ import Testing
     }
 
     private static func withBusyPolling(
-        _ strategy: WaitStrategy, _ body: @escaping @Sendable (Attention, Bench) throws -> Void
+        _ strategy: WaitStrategy, _ body: @escaping @Sendable (PolledPort, Bench) throws -> Void
     ) async throws {
         try await onBench(over: .socket) { bench in
-            let attention = try Attention(bench, strategy)
-            let result = Result { try body(attention, bench) }
-            try attention.end()
+            let polled = try PolledPort(bench, strategy)
+            let result = Result { try body(polled, bench) }
+            try polled.end()
             try result.get()
         }
     }
 
     @Test("a message that comes during a handler costs no system call, and is handled next", arguments: strategies)
     func alone(strategy: WaitStrategy) async throws {
-        try await Self.withBusyPolling(strategy) { attention, _ in
-            try attention.enterHandler()
-            #expect(attention.connection.isBusyPolled)
+        try await Self.withBusyPolling(strategy) { polled, _ in
+            try polled.enterHandler()
+            #expect(polled.connection.isBusyPolled)
             let (_, calls) = try SystemCallFaults.counting {
-                for id in Int32(2)..<7 { try attention.send(id) }
+                for id in Int32(2)..<7 { try polled.send(id) }
             }
             #expect(calls.isEmpty)
-            attention.goOn.open()
-            #expect(attention.handled.waitUntilCount(6) == [1, 2, 3, 4, 5, 6])
+            polled.goOn.open()
+            #expect(polled.handled.waitUntilCount(6) == [1, 2, 3, 4, 5, 6])
         }
     }
 
@@ -121,12 +121,12 @@ import Testing
         "a listener that begins during a handler is notified of what comes from then on",
         arguments: Listener.allCases, strategies)
     func listener(_ listener: Listener, strategy: WaitStrategy) async throws {
-        try await Self.withBusyPolling(strategy) { attention, _ in
-            let ended = Gate("the end of the look, or of the task")
+        try await Self.withBusyPolling(strategy) { polled, _ in
+            let ended = Gate("the end of the poll, or of the task")
             let other = Worker()
-            let (port, connection) = (attention.port, attention.connection)
+            let (port, connection) = (polled.port, polled.connection)
             if listener == .nestedRun {
-                attention.deed.value.withLock {
+                polled.deed.value.withLock {
                     $0 = {
                         let mode = RunLoopMode(rawValue: "nested")
                         let timer = RunLoopTimer(fireDate: .now) { _ in #expect(!connection.isBusyPolled) }
@@ -136,14 +136,14 @@ import Testing
                     }
                 }
             }
-            try attention.enterHandler()
+            try polled.enterHandler()
             #expect(connection.isBusyPolled == (listener != .nestedRun))
             switch listener {
             case .receiver:
                 let receiver = runOnThread { try port.receive(within: Watchdog.patience)?.id }
                 let deadline = Watchdog.deadline
                 while connection.isBusyPolled, .now < deadline { yieldThread() }
-                try attention.send(7)
+                try polled.send(7)
                 #expect(try receiver.join() == 7)
             case .poller: #expect(try port.tryReceive() == nil)
             case .doorbell: _ = try port.doorbell()
@@ -155,7 +155,7 @@ import Testing
                 }
                 let deadline = Watchdog.deadline
                 while connection.isBusyPolled, .now < deadline { yieldThread() }
-                try attention.send(7)
+                try polled.send(7)
                 #expect(taken.waitUntilCount(1) == [7])
                 task.cancel()
                 ended.wait()
@@ -170,40 +170,40 @@ import Testing
                 try sockets.add(connection)
             case .nestedRun: ended.wait()
             case .movedTo: try port.move(to: other.loop)
-            case .nobody: port.unschedule(from: attention.worker.loop)
+            case .nobody: port.unschedule(from: polled.worker.loop)
             case .secondLoop:
                 let source = try #require(port.localPort.state.withLock { $0.sources.first })
                 other.loop.add(source)
             }
             #expect(!connection.isBusyPolled)
-            #expect(try attention.isHeardElsewhere())
+            #expect(try polled.isReportedElsewhere())
             try other.end()
         }
     }
 
     @Test("when its run ends it polls no more", arguments: strategies)
     func runEnds(strategy: WaitStrategy) async throws {
-        try await Self.withBusyPolling(strategy) { attention, _ in
-            attention.worker.loop.stop()
+        try await Self.withBusyPolling(strategy) { polled, _ in
+            polled.worker.loop.stop()
             let deadline = Watchdog.deadline
-            while attention.connection.isBusyPolled, .now < deadline { yieldThread() }
-            let isReported = try attention.isHeardElsewhere()
+            while polled.connection.isBusyPolled, .now < deadline { yieldThread() }
+            let isReported = try polled.isReportedElsewhere()
             #expect(isReported)
         }
     }
 
     @Test("it polls the rings of at most four clients, those that sent last", arguments: strategies)
     func limited(strategy: WaitStrategy) async throws {
-        try await Self.withBusyPolling(strategy) { attention, _ in
-            try attention.enterHandler()
-            let others = try (Int32(2)..<6).map { try RingClient($0, at: attention.port) }
+        try await Self.withBusyPolling(strategy) { polled, _ in
+            try polled.enterHandler()
+            let others = try (Int32(2)..<6).map { try RingClient($0, at: polled.port) }
             for other in others { try other.send(3, times: 1) }
-            let sockets = try #require(attention.port.localPort.sockets)
-            attention.goOn.open()
-            attention.handled.waitUntilCount(5)
-            #expect(!sockets.isBusy(attention.connection) && !attention.connection.isBusyPolled)
-            try attention.send(4)
-            #expect(attention.handled.waitUntilCount(6).last == 4)
+            let sockets = try #require(polled.port.localPort.sockets)
+            polled.goOn.open()
+            polled.handled.waitUntilCount(5)
+            #expect(!sockets.isBusy(polled.connection) && !polled.connection.isBusyPolled)
+            try polled.send(4)
+            #expect(polled.handled.waitUntilCount(6).last == 4)
         }
     }
 
@@ -211,49 +211,49 @@ import Testing
         "a wake-up packet sent for nothing is read out of the socket, and what comes later still wakes the loop",
         arguments: strategies)
     func strayBell(strategy: WaitStrategy) async throws {
-        try await Self.withBusyPolling(strategy) { attention, _ in
-            try attention.client.ring.peer.send(PacketHeader(kind: .wakeUp))
+        try await Self.withBusyPolling(strategy) { polled, _ in
+            try polled.client.ring.peer.send(PacketHeader(kind: .wakeUp))
             let deadline = Watchdog.deadline
-            let socket = attention.connection.descriptor.rawValue
+            let socket = polled.connection.descriptor.rawValue
             while try !sysPoll(socket, .readable, until: .distantPast).isEmpty, .now < deadline { yieldThread() }
             for id in Int32(2)..<100 {
-                try attention.send(id)
-                attention.handled.waitUntilCount(Int(id) - 1)
+                try polled.send(id)
+                polled.handled.waitUntilCount(Int(id) - 1)
             }
-            #expect(attention.handled.takeAll() == Array(2..<100))
+            #expect(polled.handled.takeAll() == Array(2..<100))
         }
     }
 
     @Test("the end of a client is noticed, and so is a port that ends", arguments: strategies, [false, true])
     func ends(strategy: WaitStrategy, isPort: Bool) async throws {
-        try await Self.withBusyPolling(strategy) { attention, _ in
-            let connection = attention.connection
+        try await Self.withBusyPolling(strategy) { polled, _ in
+            let connection = polled.connection
             if isPort {
-                attention.port.invalidate()
+                polled.port.invalidate()
             } else {
-                sysShutDown(attention.client.ring.peer.socket.rawValue)
+                sysShutDown(polled.client.ring.peer.socket.rawValue)
             }
             let deadline = Watchdog.deadline
-            while !connection.isClosed || attention.port.localPort.connectionCount > 0, .now < deadline {
+            while !connection.isClosed || polled.port.localPort.connectionCount > 0, .now < deadline {
                 yieldThread()
             }
-            #expect(connection.isClosed && attention.port.localPort.connectionCount == 0)
+            #expect(connection.isClosed && polled.port.localPort.connectionCount == 0)
         }
     }
 
     @Test("a peer that wakes the loop at will harms no other peer", arguments: strategies)
     func idleWakes(strategy: WaitStrategy) async throws {
-        try await Self.withBusyPolling(strategy) { attention, _ in
-            let other = try RingClient(2, at: attention.port)
+        try await Self.withBusyPolling(strategy) { polled, _ in
+            let other = try RingClient(2, at: polled.port)
             for round in Int32(2)..<200 {
-                for _ in 0..<round % 7 { _ = attention.client.ring.waker?.wake() }
+                for _ in 0..<round % 7 { _ = polled.client.ring.waker?.wake() }
                 try other.send(round, times: 1)
-                attention.handled.waitUntilCount(Int(round) - 1)
+                polled.handled.waitUntilCount(Int(round) - 1)
             }
-            #expect(attention.handled.takeAll() == Array(2..<200))
+            #expect(polled.handled.takeAll() == Array(2..<200))
             // The message still wakes it.
-            try attention.send(200)
-            #expect(attention.handled.waitUntilCount(199) == [200])
+            try polled.send(200)
+            #expect(polled.handled.waitUntilCount(199) == [200])
         }
     }
 

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("the end of a port that owes replies", .contract) struct OwingPortContract {
+@Suite("the end of a port that owes replies", .contract) struct PendingReplyContract {
     @Test("a dead-name notice does not wait for the reply, which still comes", arguments: TestTransport.allCases)
     func deadName(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -13,7 +13,7 @@ import Testing
 let patience = Watchdog.patience
 
 /// A test's directory of names.
-struct Place: Sendable {
+struct NameFixture: Sendable {
     /// The directory that contains the directory of names.
     let scratch: ScratchDirectory
     /// The directory of names and sockets; in a child process also that of `PortNameServer.shared`.
@@ -45,13 +45,13 @@ enum Remains {
 }
 
 /// Runs a test on a thread of its own, with a directory of names.
-func withPlace(
+func withFixture(
     leaving remains: Remains = .nothing, sourceLocation: SourceLocation = #_sourceLocation,
-    _ body: @escaping @Sendable (Place) throws -> Void
+    _ body: @escaping @Sendable (NameFixture) throws -> Void
 ) async throws {
     try await onNewThread(sourceLocation: sourceLocation) {
         try withScratchDirectory(leaving: .anything, sourceLocation: sourceLocation) { scratch in
-            try body(Place(scratch))
+            try body(NameFixture(scratch))
             guard case .nothing = remains else { return }
             let found = ["names", "sockets"].flatMap { part in
                 (try? sysList(scratch.path("swift-ports/\(part)")).map { "\(part)/\($0)" }) ?? []
@@ -66,7 +66,7 @@ func withPlace(
 @Sendable func makeSpareDescriptor() throws {
     try withScratchDirectory(leaving: .anything) { scratch in
         let port = MachPort()
-        try Place(scratch).names.register(port, name: "warm")
+        try NameFixture(scratch).names.register(port, name: "warm")
         port.invalidate()
     }
     try makeSharedReceiver()
