@@ -12,7 +12,7 @@ import Testing
         "a variable of another form is refused",
         arguments: ["3", "", ":", "3:", ":5", "x:5", "3:y", "0:5", "-1:5", "3:5:7", "99999999999:5", " 3:5"])
     func form(value: String) {
-        #expect(portError { _ = try Bootstrap.adopt(value) }?.code == .bootstrapInvalid)
+        #expect(failure { _ = try Bootstrap.adopt(value) }?.code == .bootstrapInvalid)
     }
 
     @Test("a descriptor that is not open is that of the process that started this one")

@@ -6,9 +6,6 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// How long a call of the library may wait: as long as the watchdog.
-let patience: Duration = Watchdog.limit ?? .seconds(86_400)
-
 /// The message that makes a worker of a test leave.
 let leave = MachMessage(id: 99)
 
@@ -28,16 +25,6 @@ func withWorkers(
 ) async throws {
     try await withScratchDirectory(leaving: leftovers, sourceLocation: sourceLocation) { scratch in
         try await onNewThread(sourceLocation: sourceLocation) { try body(scratch) }
-    }
-}
-
-/// The port error that `body` throws; nil when it throws none, or another.
-func portError(_ body: () throws -> Void) -> PortError? {
-    do {
-        try body()
-        return nil
-    } catch {
-        return error as? PortError
     }
 }
 

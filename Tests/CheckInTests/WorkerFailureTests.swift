@@ -16,7 +16,7 @@ import Testing
     func early(kind: String, argument: String) async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker(kind, argument))
-            let error = try #require(portError { _ = try worker.checkIn(within: patience) })
+            let error = try #require(failure { _ = try worker.checkIn(within: patience) })
             #expect(error.code == .workerExited)
             #expect(error.worker == worker.identity)
             let exit = kind == "crash" ? WorkerExit.signalled(SIGUSR1) : .exited(status: try #require(Int32(argument)))
@@ -29,7 +29,7 @@ import Testing
     func silent() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("silent"))
-            let error = portError { _ = try worker.checkIn(within: .milliseconds(20)) }
+            let error = failure { _ = try worker.checkIn(within: .milliseconds(20)) }
             #expect(error?.code == .checkInTimedOut)
             #expect(error?.worker == worker.identity)
             #expect(worker.exit == nil)
@@ -73,7 +73,7 @@ import Testing
             case EINVAL: program.arguments = ["a\0b"]
             default: break
             }
-            let error = portError { _ = try PortWorker.launchProcess(program) }
+            let error = failure { _ = try PortWorker.launchProcess(program) }
             #expect(error?.code == .workerNotStarted)
             #expect(error?.systemError == SystemError(reason))
             #expect(error?.description.contains(program.path) == true)
@@ -86,13 +86,13 @@ import Testing
             for name in ["", "A=B", "A\0"] {
                 var program = try scratch.worker("serve")
                 program.environment[name] = "x"
-                #expect(portError { _ = try PortWorker.launchProcess(program) }?.systemError == SystemError(EINVAL))
+                #expect(failure { _ = try PortWorker.launchProcess(program) }?.systemError == SystemError(EINVAL))
             }
             var program = try scratch.worker("serve")
             program.directory = scratch.path("nowhere")
-            #expect(portError { _ = try PortWorker.launchProcess(program) }?.systemError == SystemError(ENOENT))
+            #expect(failure { _ = try PortWorker.launchProcess(program) }?.systemError == SystemError(ENOENT))
             program.directory = "/\0"
-            #expect(portError { _ = try PortWorker.launchProcess(program) }?.systemError == SystemError(EINVAL))
+            #expect(failure { _ = try PortWorker.launchProcess(program) }?.systemError == SystemError(EINVAL))
         }
     }
 
@@ -107,7 +107,7 @@ import Testing
         try await withWorkers(leaving: .anything) { scratch in
             let program = try scratch.worker("silent")
             let faults = SystemCallFaults.with([.init(call, .fail(code))]) {
-                portError { _ = try PortWorker.launchProcess(program) }
+                failure { _ = try PortWorker.launchProcess(program) }
             }
             #expect(faults.hits == 1)
             #expect(faults.result?.code == .workerNotStarted)
@@ -122,7 +122,7 @@ import Testing
             // A call that is interrupted is made again.
             let faults = SystemCallFaults.with([
                 .init(.epoll_ctl, .fail(ENOSPC)), .init(.pidfd_send_signal, .fail(EINTR)),
-            ]) { portError { _ = try PortWorker.launchProcess(program) } }
+            ]) { failure { _ = try PortWorker.launchProcess(program) } }
             #expect(faults.hits == 2)
             #expect(faults.result?.systemError == SystemError(ENOSPC))
         }
@@ -154,7 +154,7 @@ import Testing
             _ = try brief.checkIn(within: patience)
             #expect(brief.waitForExit(within: patience) == .exited(status: 7))
             let (error, calls) = SystemCallFaults.counting {
-                portError {
+                failure {
                     _ = try PortWorker.checkIn([brief, silent], until: .after(.milliseconds(50)), WorkerWait())
                 }
             }
@@ -169,7 +169,7 @@ import Testing
     func noThread() async throws {
         try await onNewThread {
             let faults = SystemCallFaults.with([.init(.clone, .fail(EAGAIN))]) {
-                portError { _ = try PortWorker.launchThread(reversingBody) }
+                failure { _ = try PortWorker.launchThread(reversingBody) }
             }
             #expect(faults.result?.code == .workerNotStarted)
             #expect(faults.result?.systemError == SystemError(EAGAIN))
@@ -181,7 +181,7 @@ import Testing
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
             let faults = SystemCallFaults.with([.init(.epoll_create, .fail(EMFILE), times: 10)]) {
-                portError { _ = try worker.checkIn(within: patience) }
+                failure { _ = try worker.checkIn(within: patience) }
             }
             // A worker that was quicker than the wait needs none.
             #expect(faults.result == nil || faults.result?.code == .descriptorLimit)
@@ -199,7 +199,7 @@ import Testing
             var status: CInt = 0
             #expect(waitpid(id, &status, 0) == id)
             #expect(worker.waitForExit(within: patience) == .unknown)
-            #expect(portError { _ = try worker.checkIn(within: patience) }?.workerExit == .unknown)
+            #expect(failure { _ = try worker.checkIn(within: patience) }?.workerExit == .unknown)
         }
     }
 
@@ -211,7 +211,7 @@ import Testing
             signal(SIGCHLD, SIG_IGN)
             for _ in 0..<20 {
                 let worker = try PortWorker.launchProcess(WorkerProgram(program, ["worker", "exit", "3"]))
-                let error = portError { _ = try worker.checkIn(within: patience) }
+                let error = failure { _ = try worker.checkIn(within: patience) }
                 try #require(error?.workerExit == .unknown)
             }
         }
@@ -230,7 +230,7 @@ import Testing
                     nanosleep(&left, nil)
                     kill(id, SIGKILL)
                 }
-                let error = portError { _ = try worker.checkIn(within: patience) }
+                let error = failure { _ = try worker.checkIn(within: patience) }
                 try killer.join()
                 if let error { #expect(error.workerExit == .signalled(SIGKILL)) }
                 #expect(worker.waitForExit(within: patience) == .signalled(SIGKILL))

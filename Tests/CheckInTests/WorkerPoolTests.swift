@@ -33,12 +33,12 @@ import Testing
     }
 
     @Test("one that fails is named at once, and the others are shut down", arguments: 0..<3)
-    func failure(number: Int) async throws {
+    func failedWork(number: Int) async throws {
         try await withWorkers(leaving: .anything) { scratch in
             let pool = try PortWorkerPool(count: 3) {
                 try PortWorker.launchProcess($0 == number ? scratch.worker("exit", "4") : scratch.worker("silent"))
             }
-            let error = portError { _ = try pool.checkIn(within: patience) }
+            let error = failure { _ = try pool.checkIn(within: patience) }
             #expect(error?.code == .workerExited)
             #expect(error?.worker == pool.workers[number].identity)
             #expect(error?.workerExit == .exited(status: 4))
@@ -87,7 +87,7 @@ import Testing
             }
             let quick = [pool.workers[0], pool.workers[2]]
             for worker in quick { _ = try worker.checkIn(within: patience) }
-            let error = portError { _ = try pool.checkIn(within: .milliseconds(20)) }
+            let error = failure { _ = try pool.checkIn(within: .milliseconds(20)) }
             #expect(error?.code == .checkInTimedOut)
             #expect(error?.worker == pool.workers[1].identity)
             #expect(pool.workers.allSatisfy { $0.waitForExit(within: patience) == .threadEnded })
@@ -98,7 +98,7 @@ import Testing
     func unlaunched() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             let launched = Recorder<PortWorker>()
-            let error = portError {
+            let error = failure {
                 _ = try PortWorkerPool(count: 3) { number in
                     if number == 2 { return try PortWorker.launchProcess(WorkerProgram("/nowhere")) }
                     let worker = try PortWorker.launchProcess(scratch.worker("silent"))

@@ -79,7 +79,7 @@ import Testing
         try await withWorkers(leaving: .anything) { scratch in
             _ = try refused.counting {
                 let brief = try PortWorker.launchProcess(scratch.worker("exit", "3"))
-                #expect(portError { _ = try brief.checkIn(within: patience) }?.workerExit == .exited(status: 3))
+                #expect(failure { _ = try brief.checkIn(within: patience) }?.workerExit == .exited(status: 3))
                 var worker: PortWorker? = try PortWorker.launchProcess(scratch.worker("stubborn"))
                 _ = try worker?.checkIn(within: patience)
                 worker = nil  // the census finds no child
@@ -116,7 +116,7 @@ import Testing
                 let rules: [SystemCallFaults.Rule] = [
                     .init(.pidfd_open, .fail(ENOSYS), times: .max), .init(.clone, .fail(EAGAIN)),
                 ]
-                let error = SystemCallFaults.with(rules) { portError { _ = try PortWorker.launchProcess(program) } }
+                let error = SystemCallFaults.with(rules) { failure { _ = try PortWorker.launchProcess(program) } }
                     .result
                 #expect(error?.code == .workerNotStarted)
                 #expect(error?.systemError == SystemError(EAGAIN))

@@ -61,11 +61,11 @@ import Testing
     }
 
     @Test("an error that a body throws is reported as the reason, and the thread is gone")
-    func failure() async throws {
+    func failedWork() async throws {
         try await onNewThread {
             struct Refusal: Error, CustomStringConvertible { let description = "no work today" }
             let worker = try PortWorker.launchThread { _ in throw Refusal() }
-            let error = portError { _ = try worker.checkIn(within: patience) }
+            let error = failure { _ = try worker.checkIn(within: patience) }
             #expect(error?.code == .workerExited)
             #expect(error?.workerExit == .threadFailed("no work today"))
             #expect(error?.worker == worker.identity)
@@ -77,10 +77,10 @@ import Testing
     func silence() async throws {
         try await onNewThread {
             let worker = try PortWorker.launchThread { _ in }
-            let error = portError { _ = try worker.checkIn(within: .milliseconds(20)) }
+            let error = failure { _ = try worker.checkIn(within: .milliseconds(20)) }
             #expect(error?.code == .checkInTimedOut)
             #expect(error?.worker == worker.identity)
-            #expect(portError { _ = try worker.checkIn(within: .zero) }?.code == .checkInTimedOut)
+            #expect(failure { _ = try worker.checkIn(within: .zero) }?.code == .checkInTimedOut)
             #expect(try worker.shutDown(asking: leave, within: patience) == .threadEnded)
         }
     }
@@ -90,7 +90,7 @@ import Testing
         try await onNewThread {
             let gate = Gate("the worker may go on")
             let worker = try PortWorker.launchThread { _ in gate.wait() }
-            let error = portError { try worker.shutDown(within: .milliseconds(10)) }
+            let error = failure { try worker.shutDown(within: .milliseconds(10)) }
             #expect(error?.code == .workerStillRunning)
             #expect(error?.worker == worker.identity)
             gate.open()

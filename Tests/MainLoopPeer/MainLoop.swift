@@ -108,7 +108,8 @@ struct CoreFoundationMainLoop: MainLoop {
         var context = CFRunLoopSourceContext1()
         context.version = 1
         context.info = Unmanaged.passRetained(stream).toOpaque()
-        context.getPort = { info in info.map { Unmanaged<Stream>.fromOpaque($0).takeUnretainedValue().event.raw } ?? -1 }
+        context.getPort = { info in info.map { Unmanaged<Stream>.fromOpaque($0).takeUnretainedValue().event.raw } ?? -1
+        }
         context.perform = { info in
             if let info { Unmanaged<Stream>.fromOpaque(info).takeUnretainedValue().perform() }
         }

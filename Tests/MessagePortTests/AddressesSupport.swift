@@ -65,13 +65,3 @@ final class StartLine: Sendable {
         while missing.load(ordering: .acquiring) > 0 { sched_yield() }
     }
 }
-
-/// The error that `body` throws, nil when it throws none.
-func portError(_ body: () throws(PortError) -> Void) -> PortError? {
-    do throws(PortError) {
-        try body()
-        return nil
-    } catch {
-        return error
-    }
-}

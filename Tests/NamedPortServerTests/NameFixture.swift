@@ -9,9 +9,6 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// Longer than any wait takes; ends a request that would hang.
-let patience = Watchdog.patience
-
 /// A test's directory of names.
 struct NameFixture: Sendable {
     /// The directory that contains the directory of names.
@@ -70,19 +67,6 @@ func withFixture(
         port.invalidate()
     }
     try makeSharedReceiver()
-}
-
-/// The port error that `body` throws; nil when it throws none, or another.
-///
-/// Not a closure of typed throws: swiftc 6.3.1 sometimes gives the error of the call before, or crashes, for such
-/// closures.
-func failure(_ body: () throws -> Void) -> PortError? {
-    do {
-        try body()
-        return nil
-    } catch {
-        return error as? PortError
-    }
 }
 
 /// Runs `body` beside a thread whose run loop runs meanwhile.

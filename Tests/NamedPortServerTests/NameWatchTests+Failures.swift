@@ -94,12 +94,12 @@ extension NameWatchTests {
                 #expect(try follower.nextText() == nil)
                 try server.killAndReap()
                 follower.forgetDirectoryReports()
-                var events: String?
-                while events == nil {
+                var event: String?
+                while event == nil {
                     _ = try sysPoll(follower.raw, .readable, until: follower.nextCheck)
-                    events = try follower.nextText()
+                    event = try follower.nextText()
                 }
-                #expect(events == "-name \(server.processID)")
+                #expect(event == "-name \(server.processID)")
                 #expect(follower.nextCheck == .distantFuture)
             }
         }

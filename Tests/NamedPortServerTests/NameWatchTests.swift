@@ -44,6 +44,28 @@ func withWatch(
     }
 }
 
+/// Kills that many owners of a name, one after the other, and expects of a watch the two events of each.
+private func killOwners(
+    _ count: Int, at fixture: NameFixture, whileHeld: () throws -> Void = {}, afterDeath: () throws -> Void = {}
+) throws {
+    try withWatch(fixture) { events, _, _ in
+        for round in 0..<count {
+            try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
+                try holder.expect("ready")
+                try holder.write("take name\n")
+                try holder.expect("taken")
+                events.waitUntilCount(2 * round + 1)
+                try whileHeld()
+                holder.kill()
+                let last = events.waitUntilCount(2 * round + 2).suffix(2)
+                #expect(last == ["+name \(holder.processID)", "-name \(holder.processID)"])
+                try afterDeath()
+            }
+        }
+        #expect(events.count == 2 * count)
+    }
+}
+
 @Suite("Watching names on a run loop", .census(warmingUp: makeSpareDescriptor))
 struct NameWatchTests {
     let own = sysProcessID()
@@ -75,21 +97,9 @@ struct NameWatchTests {
     @Test("the names of a killed owner go with it, 100 times in a row")
     func killed() async throws {
         try await withFixture(leaving: .anything) { fixture in
-            try withWatch(fixture) { events, _, _ in
-                for round in 0..<100 {
-                    try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
-                        try holder.expect("ready")
-                        try holder.write("take name\n")
-                        try holder.expect("taken")
-                        events.waitUntilCount(2 * round + 1)
-                        holder.kill()
-                        let last = events.waitUntilCount(2 * round + 2).suffix(2)
-                        #expect(last == ["+name \(holder.processID)", "-name \(holder.processID)"])
-                        #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown)
-                    }
-                }
-                #expect(events.count == 200)
-            }
+            try killOwners(
+                100, at: fixture,
+                afterDeath: { #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .nameUnknown) })
         }
     }
 
@@ -100,20 +110,7 @@ struct NameWatchTests {
             try Refusals.forgetting {
                 let refusal = SystemCallFaults.Rule(.pidfd_open, .fail(ENOSYS))
                 #expect(SystemCallFaults.with([refusal]) { sysHasEnded(own) }.result == false)
-                try withWatch(fixture) { events, _, _ in
-                    for round in 0..<5 {
-                        try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
-                            try holder.expect("ready")
-                            try holder.write("take name\n")
-                            try holder.expect("taken")
-                            events.waitUntilCount(2 * round + 1)
-                            holder.kill()
-                            let last = events.waitUntilCount(2 * round + 2).suffix(2)
-                            #expect(last == ["+name \(holder.processID)", "-name \(holder.processID)"])
-                        }
-                    }
-                    #expect(events.count == 10)
-                }
+                try killOwners(5, at: fixture)
                 #expect(Refusals.processDescriptor.error == SystemError(ENOSYS))
             }
         }
@@ -123,22 +120,13 @@ struct NameWatchTests {
     @Test("an owner that is killed while others try to get its name goes once, 100 times in a row")
     func killedAmongOthers() async throws {
         try await withFixture(leaving: .anything) { fixture in
-            try withWatch(fixture) { events, _, _ in
-                for round in 0..<100 {
-                    try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
-                        try holder.expect("ready")
-                        try holder.write("take name\n")
-                        try holder.expect("taken")
-                        events.waitUntilCount(2 * round + 1)
-                        // Each attempt closes the file after having opened it for writing.
-                        let error = failure { try fixture.names.register(MachPort(), name: "name") }
-                        #expect(error?.code == .nameTaken)
-                        holder.kill()
-                        events.waitUntilCount(2 * round + 2)
-                    }
-                }
-                #expect(events.count == 200)
-            }
+            try killOwners(
+                100, at: fixture,
+                whileHeld: {
+                    // Each attempt closes the file after having opened it for writing.
+                    let error = failure { try fixture.names.register(MachPort(), name: "name") }
+                    #expect(error?.code == .nameTaken)
+                })
         }
     }
 

@@ -12,17 +12,21 @@ func withPeer<Result>(
     endsAs end: ProcessEnd = .exited(0),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
 ) throws -> Result {
-    var environment: [String: String?] = ["XDG_RUNTIME_DIR": fixture.scratch.path]
+    try withPeer(
+        arguments, in: fixture.scratch, rings: rings, wait: wait, endsAs: end, sourceLocation: sourceLocation, body)
+}
+
+/// The same, with its user's directory of names in a scratch directory.
+func withPeer<Result>(
+    _ arguments: [String], in scratch: ScratchDirectory, rings: String? = nil, wait: String? = nil,
+    endsAs end: ProcessEnd = .exited(0),
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
+) throws -> Result {
+    var environment: [String: String?] = ["XDG_RUNTIME_DIR": scratch.path]
     if let rings { environment["PORT_RING"] = rings }
     if let wait { environment["PORT_WAIT"] = wait }
     let peer = try ChildProcess(builtProduct("port-test-peer"), arguments, environment: environment)
-    let result = Swift.Result { try body(peer) }
-    if case .failure = result { peer.kill() }
-    let outcome = try peer.waitForExit(sourceLocation: sourceLocation)
-    if case .success = result {
-        #expect(outcome.end == end, "\(arguments): \(outcome.errors)", sourceLocation: sourceLocation)
-    }
-    return try result.get()
+    return try peer.beside(endsAs: end, "\(arguments)", sourceLocation: sourceLocation) { try body(peer) }
 }
 
 /// Runs `body` beside a server process that has the name.

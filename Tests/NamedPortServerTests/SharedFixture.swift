@@ -59,17 +59,9 @@ struct SharedFixture: Sendable {
         _ user: UInt32, _ arguments: [String], rings: String? = nil, endsAs end: ProcessEnd = .exited(0),
         sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
     ) throws -> Result {
-        var environment: [String: String?] = ["XDG_RUNTIME_DIR": scratch.path]
-        if let rings { environment["PORT_RING"] = rings }
-        let peer = try ChildProcess(
-            builtProduct("port-test-peer"), Strangers.member(user) + arguments, environment: environment)
-        let result = Swift.Result { try body(peer) }
-        if case .failure = result { peer.kill() }
-        let outcome = try peer.waitForExit(sourceLocation: sourceLocation)
-        if case .success = result {
-            #expect(outcome.end == end, "\(arguments): \(outcome.errors)", sourceLocation: sourceLocation)
-        }
-        return try result.get()
+        try withPeer(
+            Strangers.member(user) + arguments, in: scratch, rings: rings, endsAs: end, sourceLocation: sourceLocation,
+            body)
     }
 
     /// The first line of a `port-test-peer`.

@@ -100,16 +100,10 @@ private func onBenchBesideProcess(
     _ body: @Sendable (Bench) throws -> Void
 ) throws {
     let process = try ChildProcess(builtProduct("port-test-peer"), ["far", names, "far", ports])
-    let result = Result {
+    try process.beside(endsAs: end, "the far side", sourceLocation: sourceLocation) {
         try #require(try process.nextLine(sourceLocation: sourceLocation) == "ready", sourceLocation: sourceLocation)
         let orders = try PortNameServer(directory: names).lookUp("far")
         let link = FarLink { order in try Parcel(unpacking: orders.ask(order.packed)) }
         try body(Bench(transport: .process, directory: .open(path: ports), far: link))
     }
-    if case .failure = result { process.kill() }
-    let outcome = try process.waitForExit(sourceLocation: sourceLocation)
-    if case .success = result {
-        #expect(outcome.end == end, "\(outcome.errors)", sourceLocation: sourceLocation)
-    }
-    try result.get()
 }

@@ -232,17 +232,3 @@ enum Loss: String, CaseIterable, Sendable, CustomTestStringConvertible {
 func raisingDescriptorLimit(_ body: () throws -> Void) throws {
     try withDescriptorLimit(max(2048, sysDescriptorLimit()), body)
 }
-
-/// Both ends of a pipe.
-struct TestPipe: Sendable {
-    let reading: SharedDescriptor
-    let writing: SharedDescriptor
-
-    init() throws {
-        var ends: [CInt] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw SystemError(errno) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        reading = SharedDescriptor(owning: ends[0])
-        writing = SharedDescriptor(owning: ends[1])
-    }
-}

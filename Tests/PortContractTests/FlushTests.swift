@@ -141,10 +141,7 @@ import Testing
     @Test("a flush waits for a reply of a port that has ended, also where the kernel cannot wait for room")
     func noDescriptor() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
-            let peer = try RawPeer(to: port, on: bench)
-            try peer.send(MachMessage(id: 1), asks: 1)
-            let message = try port.next()
+            let (port, peer, message) = try bench.portWithRequest()
             let rules = [SystemCallFaults.Rule(.epoll_ctl, .fail(ENOSPC), times: .max)]
             let (_, hits) = try SystemCallFaults.with(rules) { try message.reply(MachMessage(bytes: pattern(1 << 20))) }
             port.invalidate()

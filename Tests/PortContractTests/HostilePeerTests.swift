@@ -278,10 +278,7 @@ import Testing
     @Test("a request to a listener that answers garbage fails with malformedPacket", arguments: Answer.allCases)
     func hostileListener(_ answer: Answer) async throws {
         try await onBench(over: .socket) { bench in
-            let listener = try RawListener(bench.directory.path + "/raw")
-            let right = SendRight(try #require(try RightsTable.connect(to: listener.address)))
-            let other = runOnThread {
-                let peer = try listener.accept()
+            let (right, other) = try bench.rawListener { peer in
                 let request = try #require(try peer.next())
                 #expect(request.asks != 0)
                 try answer.give(peer, request.asks)
@@ -298,11 +295,8 @@ import Testing
     @Test("a listener that goes away in mid-request gives peerDied", arguments: [false, true])
     func listenerDies(hasRead: Bool) async throws {
         try await onBench(over: .socket) { bench in
-            let listener = try RawListener(bench.directory.path + "/raw")
-            let right = SendRight(try #require(try RightsTable.connect(to: listener.address)))
             let waits = Gate("the request waits")
-            let other = runOnThread {
-                let peer = try listener.accept()
+            let (right, other) = try bench.rawListener { peer in
                 if hasRead { _ = try peer.next() }
                 waits.wait()
             }
@@ -320,10 +314,7 @@ import Testing
         ])
     func dropReasons(reason: Int32, code: String) async throws {
         try await onBench(over: .socket) { bench in
-            let listener = try RawListener(bench.directory.path + "/raw")
-            let right = SendRight(try #require(try RightsTable.connect(to: listener.address)))
-            let other = runOnThread {
-                let peer = try listener.accept()
+            let (right, other) = try bench.rawListener { peer in
                 let request = try #require(try peer.next())
                 try peer.send(PacketHeader(kind: .replyDropped, messageID: reason, answers: request.asks))
                 _ = try peer.next()

@@ -132,57 +132,51 @@ import Testing
     @Test("the port is notified once when its last sender has gone", arguments: TestTransport.inProcess)
     func noSenders(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (notices, seen) = (Counter("no-senders notices"), Counter("messages"))
-            let port = try bench.port { _, _ in seen.increment() }
-            let worker = Worker()
-            try port.schedule(on: worker.loop)
-            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
-            do {
-                let rights = try (0..<3).map { _ in try bench.right(to: port) }
-                for right in rights { try right.send(MachMessage()) }
-                seen.waitUntilCount(3)
-                let copy = rights[0]
-                try worker.perform {}
-                #expect(notices.value == 0)
-                withExtendedLifetime((rights, copy)) {}
+            try Self.expectNoticeOfLast(on: bench) {
+                try bench.right(to: $0)
+            } send: { (right: SendRight) in
+                try right.send(MachMessage())
             }
-            notices.waitUntilCount(1)
-            // A new sender counts for a new request only.
-            do { try bench.right(to: port).send(MachMessage()) }
-            seen.waitUntilCount(4)
-            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
-            notices.waitUntilCount(2)
-            port.invalidate()
-            try worker.end()
-            #expect(notices.value == 2)
         }
     }
 
     @Test("the port is notified once when its last sender of the far side has gone", arguments: TestTransport.allCases)
     func noFarSenders(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (notices, seen, worker) = (Counter("no-senders notices"), Counter("messages"), Worker())
-            let port = try bench.port { _, _ in seen.increment() }
-            try port.schedule(on: worker.loop)
-            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
-            do {
-                let senders = try (0..<3).map { _ in try bench.farSender(to: port) }
-                for sender in senders { try sender.send(MachMessage()) }
-                seen.waitUntilCount(3)
-                try worker.perform {}
-                #expect(notices.value == 0)
-                withExtendedLifetime(senders) {}
+            try Self.expectNoticeOfLast(on: bench) {
+                try bench.farSender(to: $0)
+            } send: { (sender: FarSender) in
+                try sender.send(MachMessage())
             }
-            notices.waitUntilCount(1)
-            // A new sender counts for a new request only.
-            do { try bench.farSender(to: port).send(MachMessage()) }
-            seen.waitUntilCount(4)
-            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
-            notices.waitUntilCount(2)
-            port.invalidate()
-            try worker.end()
-            #expect(notices.value == 2)
         }
+    }
+
+    /// Has three senders send and go, then another.
+    private static func expectNoticeOfLast<Sender>(
+        on bench: Bench, makeSender: (MachPort) throws -> Sender, send: (Sender) throws -> Void
+    ) throws {
+        let (notices, seen, worker) = (Counter("no-senders notices"), Counter("messages"), Worker())
+        let port = try bench.port { _, _ in seen.increment() }
+        try port.schedule(on: worker.loop)
+        try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
+        do {
+            let senders = try (0..<3).map { _ in try makeSender(port) }
+            for sender in senders { try send(sender) }
+            seen.waitUntilCount(3)
+            let copy = senders[0]
+            try worker.perform {}
+            #expect(notices.value == 0)
+            withExtendedLifetime((senders, copy)) {}
+        }
+        notices.waitUntilCount(1)
+        // A new sender counts for a new request only.
+        do { try send(makeSender(port)) }
+        seen.waitUntilCount(4)
+        try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
+        notices.waitUntilCount(2)
+        port.invalidate()
+        try worker.end()
+        #expect(notices.value == 2)
     }
 
     @Test("a port of the far side is notified there that it has no senders", arguments: TestTransport.allCases)

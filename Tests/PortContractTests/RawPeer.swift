@@ -127,6 +127,25 @@ struct RawListener: Sendable {
     }
 }
 
+extension Bench {
+    /// A listener whose one connection `serve` handles on a thread of its own: a right to it, and the thread.
+    func rawListener(
+        _ serve: @escaping @Sendable (RawPeer) throws -> Void
+    ) throws -> (right: SendRight, thread: TestThread<Void>) {
+        let listener = try RawListener(directory.path + "/raw")
+        let right = SendRight(try #require(try RightsTable.connect(to: listener.address)))
+        return (right, runOnThread { try serve(listener.accept()) })
+    }
+
+    /// A port, a raw peer of it, and that peer's request, which the port has received.
+    func portWithRequest() throws -> (port: MachPort, peer: RawPeer, request: MachMessage) {
+        let port = try port()
+        let peer = try RawPeer(to: port, on: self)
+        try peer.send(MachMessage(id: 1), asks: 1)
+        return (port, peer, try port.next())
+    }
+}
+
 extension SocketConnection {
     /// A token under which this end asked, as far as it knows, and no longer waits for an answer.
     func givenUpToken() throws -> UInt64 {

@@ -99,10 +99,7 @@ import Testing
     @Test("a reply that finds no room blocks no thread, and no loop spins; what is sent after it is not read before")
     func pause() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
-            let peer = try RawPeer(to: port, on: bench)
-            try peer.send(MachMessage(id: 1), asks: 1)
-            let message = try port.next()
+            let (port, peer, message) = try bench.portWithRequest()
             try peer.send(MachMessage(id: 2))
             let large = pattern(1 << 20)
             try message.reply(MachMessage(bytes: large), within: .zero)
@@ -118,10 +115,7 @@ import Testing
     @Test("a client is read again though its replies are sent the moment after a thread found no room for them")
     func sentMeanwhile() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
-            let peer = try RawPeer(to: port, on: bench)
-            try peer.send(MachMessage(id: 1), asks: 1)
-            let message = try port.next()
+            let (port, peer, message) = try bench.portWithRequest()
             try peer.send(MachMessage(id: 2))
             let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })

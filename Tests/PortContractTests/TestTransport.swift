@@ -143,19 +143,6 @@ struct Bench: Sendable {
     }
 }
 
-/// How long a call of the library may wait: as long as the watchdog.
-let patience = Watchdog.patience
-
-/// The error that `body` throws; nil when it throws none.
-func portError(_ body: () throws(PortError) -> Void) -> PortError? {
-    do throws(PortError) {
-        try body()
-        return nil
-    } catch {
-        return error
-    }
-}
-
 extension SendRight {
     /// Sends, with the watchdog's patience.
     func send(_ message: MachMessage) throws(PortError) {

@@ -74,7 +74,7 @@ import Testing
             for number in 0..<600 { loop.perform(name: "block \(number)") {} }
             loop.run(for: .zero)
         }
-        let pipe = try TestPipe()
+        let pipe = try TestPipe(isBlocking: false)
         let reader = runOnThread { () throws -> [UInt8] in
             var bytes: [UInt8] = []
             while true {
@@ -99,7 +99,7 @@ import Testing
             tracer.attach(to: loop)
             loop.run(for: .zero)
             unblockBrokenPipeSignal()  // the process that started the tests may have blocked it
-            let writing = try TestPipe().writing
+            let writing = try TestPipe(isBlocking: false).writing
             #expect(throws: SystemError(EPIPE)) { try tracer.writeChromeTrace(to: writing.rawValue) }
         }
     }

@@ -64,7 +64,7 @@ import Testing
         arguments: [false, true])
     func beforeTheBell(addsDescriptor: Bool) async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let asked = Counter("questions")
             let result = loop.run(mode: "reply", until: Watchdog.deadline) {
                 if asked.increment() == 2 {

@@ -38,7 +38,7 @@ import Testing
     @Test("the loop reads nothing from a descriptor")
     func unread() async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
             try pipe.put(Array(1...20))
             #expect(loop.runGuarded(returnAfterSourceHandled: true) == .handledSource)
@@ -63,7 +63,7 @@ import Testing
     func shared() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let sources = ["one", "two"].map { name in
                 RunLoopSource(descriptor: pipe.reading.rawValue) { trace.append(name) }
             }
@@ -84,7 +84,7 @@ import Testing
     @Test("a source that is added again while it is being removed watches its descriptor in every mode")
     func addedWhileRemoved() async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let (added, performed) = (Counter("additions"), Counter("performs"))
             loop.addCommonMode("other")
             let back = Recorder<RunLoopSource>()
@@ -115,7 +115,7 @@ import Testing
     @Test("a report is checked again when another handler ran since: a drained descriptor is not performed")
     func drained() async throws {
         try await onLoop { loop in
-            let pipes = [try TestPipe(), try TestPipe()]
+            let pipes = [try TestPipe(isBlocking: false), try TestPipe(isBlocking: false)]
             let performed = Counter("performs")
             for pipe in pipes {
                 loop.add(
@@ -133,7 +133,7 @@ import Testing
     @Test("more ready descriptors than one wait reports are all served")
     func many() async throws {
         try await onLoop { loop in
-            let pipes = try (0..<100).map { _ in try TestPipe() }
+            let pipes = try (0..<100).map { _ in try TestPipe(isBlocking: false) }
             let served = Recorder<Int>()
             for (number, pipe) in pipes.enumerated() {
                 loop.add(
@@ -228,10 +228,10 @@ import Testing
             let call = try #require(SystemCall(rawValue: call))
             try await onNewThread {
                 let set = try DescriptorSet(wakeEvent: Shared(EventDescriptor()))
-                let (last, lastSource) = (try TestPipe(), idleSource())
+                let (last, lastSource) = (try TestPipe(isBlocking: false), idleSource())
                 _ = try set.join(last.reading.rawValue, lastSource)
                 for round in 0..<8 {
-                    let pipes = try (0..<60).map { _ in try TestPipe() }
+                    let pipes = try (0..<60).map { _ in try TestPipe(isBlocking: false) }
                     let watches = try pipes.map { pipe in
                         let source = RunLoopSource(readiness: { false }) {}
                         try pipe.put()
@@ -259,7 +259,7 @@ import Testing
     @Test("a closed descriptor's number may be a regular file's when its source is invalidated")
     func reusedNumber() async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let source = RunLoopSource(descriptor: pipe.reading.rawValue) { Issue.record("performed") }
             loop.add(source)
             let file = try sysOpen(#filePath, .reading)
@@ -272,7 +272,7 @@ import Testing
     @Test("a loop that sleeps without descriptors is woken by one that is added meanwhile")
     func addedDuringSleep() async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             loop.add(idleSource())
             try pipe.put()
             let asleep = Gate("the sleep")

@@ -19,7 +19,7 @@ import Testing
         try await onNewThread {
             let pauses = Recorder<Pause>("pauses")
             let loops = Recorder<@Sendable () -> ThreadRunLoop?>("loops")
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let thread = runOnThread {
                 let loop = ThreadRunLoop.current
                 loop.waitStrategy = .blocking

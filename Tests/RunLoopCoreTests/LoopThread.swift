@@ -41,25 +41,3 @@ extension ThreadRunLoop {
 func idleSource() -> RunLoopSource {
     RunLoopSource {}
 }
-
-/// Both ends of a pipe, non-blocking.
-struct TestPipe {
-    let reading: SharedDescriptor
-    let writing: SharedDescriptor
-
-    init() throws {
-        var ends: [CInt] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw SystemError(errno) }
-        for end in ends { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
-        reading = SharedDescriptor(owning: ends[0])
-        writing = SharedDescriptor(owning: ends[1])
-    }
-
-    func put(_ bytes: [UInt8] = [7]) throws {
-        _ = try sysWrite(writing.rawValue, bytes)
-    }
-
-    func take(_ count: Int = 1) throws -> [UInt8]? {
-        try sysRead(reading.rawValue, capacity: count)
-    }
-}

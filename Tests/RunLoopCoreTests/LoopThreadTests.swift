@@ -112,7 +112,7 @@ import Testing
     @Test("a loop holds no descriptor, though it slept, until one is watched: then it holds a doorbell and a set")
     func descriptors() async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let before = openDescriptors()
             loop.add(RunLoopSource(readiness: { true }) {})
             loop.add(RunLoopTimer(fireDate: .distantPast) { _ in })
@@ -137,7 +137,7 @@ import Testing
         try await onLoop { loop in
             loop.waitStrategy = .blocking
             loop.add(idleSource())
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             _ = try sysWrite(pipe.writing.rawValue, [1])
             let source = RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() }
             let late = SystemCallFaults.Rule(
@@ -173,7 +173,7 @@ import Testing
     @Test("a loop whose thread has ended holds no descriptor, though it is held itself")
     func noDescriptorAfterTheEnd() async throws {
         try await onNewThread {
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let before = openDescriptors()
             let loop = try onNewThread {
                 ThreadRunLoop.current.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})

@@ -10,7 +10,7 @@ import Testing
 @Suite(.census) struct NameTests {
     @Test("items describe themselves with kind, name and number")
     func items() throws {
-        let pipe = try TestPipe()
+        let pipe = try TestPipe(isBlocking: false)
         let timer = RunLoopTimer(name: "heart\"beat\n", fireDate: .distantFuture) { _ in }
         #expect(timer.description == "timer \"heart\\\"beat\\n\" #\(timer.id.rawValue)")
         let later = RunLoopTimer(name: "later", after: .seconds(9)) { _ in }

@@ -13,7 +13,7 @@ import Testing
     func timerTurn(watchesDescriptor: Bool) async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let source = RunLoopSource(descriptor: pipe.reading.rawValue) { Issue.record("performed") }
             if watchesDescriptor { loop.add(source) }
             loop.record(trace)
@@ -59,7 +59,7 @@ import Testing
         let trace = Recorder<String>()
         try await onLoop(sleepingOn: sleep, isNotified: false) { loop in
             loop.record(trace)
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { trace.append("source1") })
             try pipe.put()
             #expect(loop.runGuarded(returnAfterSourceHandled: true) == .handledSource)
@@ -150,7 +150,7 @@ import Testing
     @Test("a descriptor's source is served beside a source that is always ready")
     func descriptorFairness() async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             loop.add(RunLoopSource(readiness: { true }) {})
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() })
             try pipe.put()
@@ -162,7 +162,7 @@ import Testing
     func idle(strategy: WaitStrategy) async throws {
         try await onLoop { loop in
             loop.waitStrategy = strategy
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             loop.add(idleSource())
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
             for _ in 0..<100 { loop.add(RunLoopSource(readiness: { false }) {}) }

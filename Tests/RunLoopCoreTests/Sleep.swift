@@ -29,7 +29,7 @@ func onLoop(
     try await onLoop(sourceLocation: sourceLocation) { loop in
         let run: () throws -> Void = {
             guard sleep != .word else { return try body(loop) }
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let source = RunLoopSource(descriptor: pipe.reading.rawValue) { Issue.record("An idle pipe was ready.") }
             loop.add(source, to: mode)
             defer { source.invalidate() }

@@ -38,7 +38,7 @@ struct TestDescriptor: Sendable {
     init(_ kind: Kind) throws {
         switch kind {
         case .pipe:
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             self.init(pipe.reading, pipe.writing)
         case .fifo:
             let end = try withScratchDirectory { directory in
@@ -54,7 +54,7 @@ struct TestDescriptor: Sendable {
             guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw SystemError(errno) }
             self.init(SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
         case .epoll:
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let epoll = try Epoll()
             try epoll.set.add(pipe.reading.rawValue, .readable, key: 1)
             self.init(

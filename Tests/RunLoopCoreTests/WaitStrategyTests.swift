@@ -36,7 +36,7 @@ import Testing
     func spinningWithDescriptors() async throws {
         try await onLoop { loop in
             loop.waitStrategy = .spinning(for: Self.long)
-            let (pipe, waiting) = (try TestPipe(), Gate("a wait"))
+            let (pipe, waiting) = (try TestPipe(isBlocking: false), Gate("a wait"))
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() })
             loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in waiting.open() })
             let writer = runOnThread {
@@ -107,7 +107,7 @@ import Testing
     func idle() async throws {
         try await onLoop { loop in
             loop.waitStrategy = .adaptive
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let left = Atomic<Int>(500)
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
             let source = RunLoopSource {}

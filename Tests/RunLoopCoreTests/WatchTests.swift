@@ -12,7 +12,7 @@ import Testing
     func replace() async throws {
         let seen = Recorder<String>()
         try await onLoop { loop in
-            let (one, two) = (try TestPipe(), try TestPipe())
+            let (one, two) = (try TestPipe(isBlocking: false), try TestPipe(isBlocking: false))
             let source = RunLoopSource(readiness: { false }) {
                 for (name, pipe) in [("one", one), ("two", two)] where (try? pipe.take()) ?? nil != nil {
                     seen.append(name)
@@ -41,7 +41,7 @@ import Testing
     @Test("what the kernel refuses is reported, and everything stays as it was")
     func errors() async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let file = try sysOpen(#filePath, .reading)
             let source = RunLoopSource(readiness: { false }) { loop.stop() }
             #expect(throws: SystemError(EBADF)) { try source.watch(99_999) }
@@ -61,7 +61,7 @@ import Testing
     @Test("no descriptor left for the mode's set is an error of watch, and changes nothing")
     func exhausted() async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             let source = RunLoopSource(readiness: { false }) { loop.stop() }
             loop.add(source)
             for call in [SystemCall.eventfd, .epoll_create] {
@@ -84,7 +84,7 @@ import Testing
     @Test("F-A2: a source that is in no loop is set without a descriptor left, and served where nothing else is needed")
     func looseAtLimit() async throws {
         try await onLoop { loop in
-            let (other, pipe) = (try TestPipe(), try TestPipe())
+            let (other, pipe) = (try TestPipe(isBlocking: false), try TestPipe(isBlocking: false))
             loop.add(RunLoopSource(descriptor: other.reading.rawValue) {})
             loop.run(for: .zero)  // what it needs to wait for descriptors
             let source = RunLoopSource(readiness: { false }) { loop.stop() }
@@ -108,7 +108,7 @@ import Testing
         await #expect(processExitsWith: .success) { [call = call.rawValue as String, code = code as CInt] in
             let call = try #require(SystemCall(rawValue: call))
             try await onLoop { loop in
-                let (pipe, more) = (try TestPipe(), try TestPipe())
+                let (pipe, more) = (try TestPipe(isBlocking: false), try TestPipe(isBlocking: false))
                 try pipe.put()
                 try more.put()
                 let (_, hits) = SystemCallFaults.with([.init(call, .fail(code), times: 4)]) {
@@ -128,7 +128,7 @@ import Testing
 
     @Test("a source that waits to be watched in a loop that ends is watched in the next one, and in another beside it")
     func watchedInAnother() async throws {
-        let pipe = try TestPipe()
+        let pipe = try TestPipe(isBlocking: false)
         try pipe.put()
         let source = RunLoopSource(descriptor: pipe.reading.rawValue) { ThreadRunLoop.current.stop() }
         let short = SystemCallFaults.Rule(.epoll_create, .fail(EMFILE))
@@ -155,7 +155,7 @@ import Testing
     @Test("a descriptor follows its source into modes that become common")
     func common() async throws {
         try await onLoop { loop in
-            let pipe = try TestPipe()
+            let pipe = try TestPipe(isBlocking: false)
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() }, to: .common)
             loop.addCommonMode("later")
             try pipe.put()
@@ -166,7 +166,7 @@ import Testing
     @Test("S14: watch, add and remove from several threads while the loop runs")
     func storm() async throws {
         try await onLoop { loop in
-            let (one, two) = (try TestPipe(), try TestPipe())
+            let (one, two) = (try TestPipe(isBlocking: false), try TestPipe(isBlocking: false))
             let source = RunLoopSource(readiness: { false }) {
                 _ = try? one.take(100)
                 _ = try? two.take(100)

@@ -175,26 +175,21 @@ private final class SharedEvent: Sendable {
 /// An epoll set with a pipe in it.
 private final class NestedEpoll: Sendable {
     private let set: EpollSet
-    private let reading: SharedDescriptor
-    private let writing: SharedDescriptor
+    private let pipe: TestPipe
 
     init() throws {
-        var ends: [CInt] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw SystemError(errno) }
-        for end in ends { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
-        reading = SharedDescriptor(owning: ends[0])
-        writing = SharedDescriptor(owning: ends[1])
+        pipe = try TestPipe(isBlocking: false)
         set = try EpollSet()
-        try set.add(ends[0], .readable, key: 1)
+        try set.add(pipe.reading.rawValue, .readable, key: 1)
     }
 
     var raw: CInt { self.set.raw }
 
     func put(_ count: Int) throws {
-        _ = try sysWrite(writing.rawValue, Array(repeating: 7, count: count))
+        try pipe.put(Array(repeating: 7, count: count))
     }
 
     func takeOne() {
-        _ = try? sysRead(reading.rawValue, capacity: 1)
+        _ = try? pipe.take()
     }
 }

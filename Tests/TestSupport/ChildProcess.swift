@@ -41,7 +41,7 @@ package final class ChildProcess: Sendable {
         in workingDirectory: String? = nil, handing descriptors: [CInt] = []
     ) throws {
         name = program.split(separator: "/").last.map(String.init) ?? program
-        let pipes = [try Pipe(), try Pipe(), try Pipe()]
+        let pipes = [try TestPipe(), try TestPipe(), try TestPipe()]
         processID = try spawn(
             program, arguments, environment, in: workingDirectory,
             [pipes[0].reading.rawValue, pipes[1].writing.rawValue, pipes[2].writing.rawValue] + descriptors)
@@ -125,6 +125,28 @@ package final class ChildProcess: Sendable {
     package func waitForExit(sourceLocation: SourceLocation = #_sourceLocation) async throws -> ProcessResult {
         try await offThePool { [self] in try waitForExit(sourceLocation: sourceLocation) }
     }
+
+    /// Runs `body` beside the child, then ends the child's standard input, reaps the child, and expects that it ended
+    /// as said. Kills it when `body` throws.
+    ///
+    /// - Parameters:
+    ///   - end: how the child is to end.
+    ///   - description: the child, for the issue when it ends otherwise.
+    ///   - body: the code to run.
+    /// - Returns: what `body` returns.
+    /// - Throws: what `body` throws.
+    package func beside<Result>(
+        endsAs end: ProcessEnd, _ description: String, sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: () throws -> Result
+    ) throws -> Result {
+        let result = Swift.Result { try body() }
+        if case .failure = result { kill() }
+        let outcome = try waitForExit(sourceLocation: sourceLocation)
+        if case .success = result {
+            #expect(outcome.end == end, "\(description): \(outcome.errors)", sourceLocation: sourceLocation)
+        }
+        return try result.get()
+    }
 }
 
 /// How a process ended.
@@ -154,19 +176,6 @@ package struct ProcessResult: Hashable, Sendable {
         self.end = end
         self.output = output
         self.errors = errors
-    }
-}
-
-private struct Pipe {
-    let reading: SharedDescriptor
-    let writing: SharedDescriptor
-
-    init() throws {
-        var ends: [CInt] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw SystemError(errno) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        reading = SharedDescriptor(owning: ends[0])
-        writing = SharedDescriptor(owning: ends[1])
     }
 }
 

@@ -16,7 +16,7 @@ package enum Watchdog {
     }()
 
     /// The limit for a call of the library that is to wait as long as necessary: the watchdog's.
-    package static var patience: Duration { limit ?? .seconds(86_400) }
+    package static let patience: Duration = limit ?? .seconds(86_400)
 
     /// The moment at which a wait that starts now gives up.
     package static var deadline: MonotonicInstant { limit.map(MonotonicInstant.after) ?? .distantFuture }
@@ -40,3 +40,6 @@ package enum Watchdog {
         Issue.record("The watchdog ended a wait after \(time): \(description).", sourceLocation: sourceLocation)
     }
 }
+
+/// How long a call of the library may wait in a test: as long as the watchdog.
+package let patience = Watchdog.patience
