@@ -126,13 +126,13 @@ import Testing
             for worker in [process, thread] {
                 let released = Counter("released handlers")
                 let loop = try onNewThread { () -> ThreadRunLoop in
-                    let probe = ReleaseProbe(released)
+                    let probe = LifeProbe(released)
                     try worker.notifyWhenExited { _ in withExtendedLifetime(probe) {} }
                     return .current
                 }
                 #expect(released.value == 1, "\(worker)")
                 // The same for one that has ended before.
-                let probe = ReleaseProbe(released)
+                let probe = LifeProbe(released)
                 try worker.notifyWhenExited(on: loop) { [probe] _ in withExtendedLifetime(probe) {} }
                 #expect(worker.record.watcherCount == 0)
                 #expect(worker.exit == nil)
@@ -167,13 +167,4 @@ import Testing
             withExtendedLifetime(right) {}
         }
     }
-}
-
-/// Counts the end of its life.
-private final class ReleaseProbe: Sendable {
-    private let released: Counter
-
-    init(_ released: Counter) { self.released = released }
-
-    deinit { released.increment() }
 }

@@ -128,9 +128,9 @@ import Testing
             let queue = DispatchQueue(label: "server")
             let released = Counter("releases")
             func serve() throws {
-                let captive = Captive(released)
+                let probe = LifeProbe(released)
                 try fixture.local { port, message in
-                    withExtendedLifetime(captive) {
+                    withExtendedLifetime(probe) {
                         if message.id == 2 { port.invalidate() }
                         return Array("\(released.value)".utf8)
                     }

@@ -198,8 +198,8 @@ import Testing
     private func port(
         _ fixture: NameFixture, _ released: Counter, _ handler: @escaping LocalMessagePort.Handler = { _, _ in nil }
     ) throws -> LocalMessagePort {
-        let captive = Captive(released)
-        return try fixture.local { port, message in withExtendedLifetime(captive) { handler(port, message) } }
+        let probe = LifeProbe(released)
+        return try fixture.local { port, message in withExtendedLifetime(probe) { handler(port, message) } }
     }
 
     @Test(

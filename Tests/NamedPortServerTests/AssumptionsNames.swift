@@ -16,12 +16,12 @@ import Testing
             let first = try LocalMessagePort.shared(name: "name", nameServer: fixture.names) { _, _ in
                 Array("first".utf8)
             }
-            let captive = Captive(released)
+            let probe = LifeProbe(released)
             let second = try LocalMessagePort.shared(
                 name: "name", nameServer: try PortNameServer(directory: fixture.directory)
             ) {
                 _, _ in
-                withExtendedLifetime(captive) { Array("second".utf8) }
+                withExtendedLifetime(probe) { Array("second".utf8) }
             }
             #expect(first.isNew)
             #expect(!second.isNew)
@@ -59,7 +59,7 @@ import Testing
             bare.invalidate()
             let local = try fixture.local()
             let released = Counter()
-            var late: Captive? = Captive(released)
+            var late: LifeProbe? = LifeProbe(released)
             _ = try LocalMessagePort.shared(name: "name", nameServer: fixture.names) { [late] _, _ in
                 withExtendedLifetime(late) { nil }
             }
@@ -159,10 +159,10 @@ import Testing
     func notKept() async throws {
         try await withFixture { fixture in
             let released = Counter()
-            let captive = Mutex<Captive?>(Captive(released))
+            let probe = Mutex<LifeProbe?>(LifeProbe(released))
             let local = try fixture.local()
             try RemoteMessagePort.shared(name: "name", nameServer: fixture.names).setInvalidationHandler {
-                captive.withLock { $0 = nil }
+                probe.withLock { $0 = nil }
             }
             #expect(released.value == 1)  // its end called its handler, as when CF deallocates one
             let old = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)

@@ -53,19 +53,6 @@ extension NameFixture {
     }
 }
 
-/// Reports when its last reference is released.
-final class Captive: Sendable {
-    private let released: Counter
-
-    init(_ released: Counter) {
-        self.released = released
-    }
-
-    deinit {
-        released.increment()
-    }
-}
-
 extension Trait where Self == Census {
     /// The census, for tests of named ports.
     static var ports: Self { .census(warmingUp: makeSpareDescriptor) }

@@ -28,18 +28,12 @@ import Testing
         #expect(!loops.elements[0].isCurrent)
     }
 
-    private final class Probe: Sendable {
-        let ended: Counter
-        init(_ ended: Counter) { self.ended = ended }
-        deinit { ended.increment() }
-    }
-
     @Test("S1: at the end of its thread a loop cancels its sources, drops the rest, and releases everything")
     func threadExit() async throws {
         let trace = Recorder<String>()
         let released = Counter("released objects")
         let loop = try await onLoop { loop in
-            let probes = (0..<6).map { _ in Probe(released) }
+            let probes = (0..<6).map { _ in LifeProbe(released) }
             for source in [
                 RunLoopSource(cancel: { ended, mode in
                     trace.append("custom \(mode) \(ended.hasEnded) \(ended == .current)")
@@ -76,7 +70,7 @@ import Testing
         loop.add(RunLoopTimer(fireDate: .now) { _ in })
         loop.add(RunLoopObserver(activities: .all) { _, _ in }, to: "new")
         do {
-            let probe = Probe(released)
+            let probe = LifeProbe(released)
             loop.perform { _ = probe }
         }
         #expect(released.value == 1)
@@ -94,7 +88,7 @@ import Testing
         let released = Counter("released objects")
         try await onLoop { loop in
             for number in 0..<3 {
-                let probe = Probe(released)
+                let probe = LifeProbe(released)
                 let source = RunLoopSource(readiness: { false }) { _ = probe }
                 loop.add(source, to: .common)
                 loop.add(source, to: "other")

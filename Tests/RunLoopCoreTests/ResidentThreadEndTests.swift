@@ -9,12 +9,6 @@ import TestSupport
 import Testing
 
 @Suite(.census(threadNames: ["resident"])) struct ResidentThreadEndTests {
-    private final class Probe: Sendable {
-        let released: Counter
-        init(_ released: Counter) { self.released = released }
-        deinit { released.increment() }
-    }
-
     /// Keeps a resident thread busy until the gate opens.
     private func occupy(_ thread: ResidentThread) throws -> Gate {
         let (begun, mayGo) = (Gate("the first task"), Gate("the test"))
@@ -93,7 +87,7 @@ import Testing
         let number = Recorder<pid_t>()
         try thread.perform { number.append(sysThreadID()) }
         do {
-            let probes = (0..<4).map { _ in Probe(released) }
+            let probes = (0..<4).map { _ in LifeProbe(released) }
             thread.loop.add(
                 RunLoopSource(cancel: { _, _ in cancelled.append(sysThreadID() == number.elements.first) }) {
                     _ = probes[0]
@@ -133,7 +127,7 @@ import Testing
         let loop: ThreadRunLoop
         let mayGo: Gate
         do {
-            let (thread, probe) = (try ResidentThread(name: "resident"), Probe(released))
+            let (thread, probe) = (try ResidentThread(name: "resident"), LifeProbe(released))
             loop = thread.loop
             mayGo = try occupy(thread)
             for number in 0..<10 { try thread.perform { seen.append(number) } }

@@ -52,16 +52,3 @@ extension ThreadRunLoop {
         }
     }
 }
-
-/// Counts the end of its life.
-final class LifeProbe: Sendable {
-    private let ended: Counter
-
-    init(_ ended: Counter) {
-        self.ended = ended
-    }
-
-    deinit {
-        ended.increment()
-    }
-}

@@ -127,14 +127,7 @@ package final class ChildProcess: Sendable {
     }
 
     /// Runs `body` beside the child, then ends the child's standard input, reaps the child, and expects that it ended
-    /// as said. Kills it when `body` throws.
-    ///
-    /// - Parameters:
-    ///   - end: how the child is to end.
-    ///   - description: the child, for the issue when it ends otherwise.
-    ///   - body: the code to run.
-    /// - Returns: what `body` returns.
-    /// - Throws: what `body` throws.
+    /// as said: an issue otherwise has the description. Kills the child when `body` throws.
     package func beside<Result>(
         endsAs end: ProcessEnd, _ description: String, sourceLocation: SourceLocation = #_sourceLocation,
         _ body: () throws -> Result

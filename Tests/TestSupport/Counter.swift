@@ -66,3 +66,17 @@ package final class Counter: Sendable {
         return await offThePool { [self] in waitUntilCount(count, sourceLocation: sourceLocation) }
     }
 }
+
+/// Counts the end of its life.
+package final class LifeProbe: Sendable {
+    private let ended: Counter
+
+    /// Makes an object whose release the counter counts.
+    package init(_ ended: Counter) {
+        self.ended = ended
+    }
+
+    deinit {
+        ended.increment()
+    }
+}
