@@ -5,9 +5,6 @@ import Foundation
 import Glibc
 import MessagePort
 import PortSystem
-import Synchronization
-import TestSupport
-import Testing
 
 /// A directory of one test, removed with all that is in it when the test releases it.
 final class AddressScratch: Sendable {
@@ -38,30 +35,3 @@ var isRoot: Bool { sysUserID() == 0 }
 
 /// A user other than this one.
 let otherUser: uid_t = 65534
-
-/// Runs `body` on `count` threads, which all start at the same moment, and waits for them.
-func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void) throws {
-    let start = StartLine(count)
-    let threads = (0..<count).map { thread in
-        runOnThread {
-            start.wait()
-            body(thread)
-        }
-    }
-    for thread in threads { try thread.join() }
-}
-
-/// Where threads wait for each other by spinning, so that they leave as nearly together as they can.
-final class StartLine: Sendable {
-    private let missing: Atomic<Int>
-
-    init(_ count: Int) {
-        missing = Atomic(count)
-    }
-
-    /// Arrives, and waits for the others.
-    func wait() {
-        missing.subtract(1, ordering: .acquiringAndReleasing)
-        while missing.load(ordering: .acquiring) > 0 { sched_yield() }
-    }
-}

@@ -4,10 +4,75 @@
 import ContractServices
 @testable import MessagePort
 import NamedPortServer
+import PortSystem
+import RunLoopCore
 import TestSupport
 import Testing
 
-extension Bench {
+/// What a test of the contract works with: the transport, a directory for the sockets, and the far side.
+struct Bench: Sendable {
+    let transport: TestTransport
+    let directory: PortDirectory
+    let far: FarLink
+
+    /// A port. Over sockets it has an address from the start, so that rights to it can travel.
+    func port(
+        queueLimit: Int = MachPort.defaultQueueLimit, policy: QueuePolicy = .refuse, _ handler: MachPort.Handler? = nil
+    ) throws -> MachPort {
+        let port = MachPort(queueLimit: queueLimit, queuePolicy: policy, handler: handler)
+        if transport != .memory { _ = try port.localPort.address(in: directory) }
+        return port
+    }
+
+    /// A right to the port. Over sockets each call makes a connection.
+    func right(to port: MachPort) throws -> SendRight {
+        switch transport {
+        case .memory: port.makeSendRight()
+        case .socket, .process: SendRight(try connect(to: port.localPort.address(in: directory)))
+        case .ring: SendRight(try connectWithRings(to: port))
+        }
+    }
+
+    private func connectWithRings(to port: MachPort) throws -> RemotePort {
+        let remote = try connect(to: port.localPort.address(in: directory))
+        port.agreeOnRings(with: try remote.reached())
+        return remote
+    }
+
+    /// A connection of its own. One within this process offers rings with its first message, or never; one to another
+    /// process as the environment says.
+    func connect(to address: PortAddress) throws -> RemotePort {
+        let remote = try #require(try RightsTable.connect(to: address))
+        if transport != .process { try remote.reached().useRings(transport == .ring ? .always : .never) }
+        return remote
+    }
+
+    /// A port whose queue, and every buffer on the way to it, are full; a right to it; and how many messages that took,
+    /// with the ids 0, 1, 2 and so on.
+    func full(queueLimit: Int = 1) throws -> (port: MachPort, right: SendRight, count: Int32) {
+        let port = try port(queueLimit: queueLimit)
+        let right = try right(to: port)
+        return (port, right, try right.fill(bytes: 3000))
+    }
+
+    /// Calls `body` with a right to a port that is served on a thread of its own.
+    func serving(
+        queueLimit: Int = MachPort.defaultQueueLimit, _ handler: @escaping MachPort.Handler,
+        _ body: (SendRight, MachPort, Worker) throws -> Void
+    ) throws {
+        let port = try port(queueLimit: queueLimit, handler)
+        let worker = Worker()
+        defer { port.invalidate() }
+        let result = Result {
+            try port.schedule(on: worker.loop)
+            try body(try right(to: port), port, worker)
+        }
+        try worker.end()
+        try result.get()
+    }
+
+    // MARK: The far side
+
     /// A port on the far side.
     func farPort(
         queueLimit: Int = MachPort.defaultQueueLimit, policy: QueuePolicy = .refuse, _ service: Service = .none,
@@ -106,4 +171,48 @@ private func onBenchBesideProcess(
         let link = FarLink { order in try Parcel(unpacking: orders.ask(order.packed)) }
         try body(Bench(transport: .process, directory: .open(path: ports), far: link))
     }
+}
+
+extension SendRight {
+    /// Sends, with the watchdog's patience.
+    func send(_ message: MachMessage) throws(PortError) {
+        try send(message, within: patience)
+    }
+
+    /// Asks, with the watchdog's patience.
+    func ask(_ message: MachMessage, mode: RunLoopMode = .portReply) throws(PortError) -> MachMessage {
+        try request(message, sendLimit: patience, replyLimit: patience, mode: mode)
+    }
+
+    /// Sends messages until the queue, and the buffers on the way, are full.
+    ///
+    /// - Returns: how many were sent; their ids are 0, 1, 2 and so on.
+    func fill(bytes: Int = 0) throws(PortError) -> Int32 {
+        Int32(try sendUntilFull(bytes: bytes))
+    }
+}
+
+extension MachPort {
+    /// Has a new connection offer rings, and both ends accept them; later, when the port reads nothing now.
+    fileprivate func agreeOnRings(with connection: SocketConnection) {
+        guard connection.sender.lock.tryLock() else { return }
+        RingNegotiation.offerIfDue(over: connection)
+        connection.sender.lock.unlock()
+        for _ in 0..<100 where connection.awaitsRingAnswer {
+            localPort.receiveFromSockets()
+            connection.receiveUnlessReceiving()
+        }
+        waitUntilDescriptorsAreClosed()
+    }
+
+    /// The next message, with the watchdog's patience.
+    func next(sourceLocation: SourceLocation = #_sourceLocation) throws -> MachMessage {
+        try #require(try receive(within: patience), sourceLocation: sourceLocation)
+    }
+}
+
+/// Waits until what came from peers and was released is closed: the file of a ring's memory, say.
+func waitUntilDescriptorsAreClosed() {
+    let deadline = Watchdog.deadline
+    while !AsyncCloser.isIdle, .now < deadline { yieldThread() }
 }
