@@ -38,10 +38,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let (port, mine) = (try bench.farPort(), MachPort())
             let right = try bench.right(to: port)
-            var request = MachMessage(id: 1)
-            request.setReplyRight(mine.makeSendOnceRight())
-            try right.send(request)
-            request = MachMessage()
+            try right.send(MachMessage(id: 1, replyTo: mine))
             var retained: FarMessage? = try port.next()
             try port.invalidate()
             #expect(right.isDead)
@@ -56,10 +53,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let (port, mine, notices) = (try bench.farPort(), MachPort(), Counter("dead-name notices"))
             let right = try bench.right(to: port)
-            var request = MachMessage(id: 1)
-            request.setReplyRight(mine.makeSendOnceRight())
-            try right.send(request)
-            request = MachMessage()
+            try right.send(MachMessage(id: 1, replyTo: mine))
             let retained = try port.next()
             try right.notifyWhenDead { notices.increment() }
             try port.invalidate()
@@ -78,10 +72,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let (port, mine) = (try bench.farPort(queueLimit: 1), MachPort())
             let right = try bench.right(to: port)
-            var request = MachMessage(id: 1)
-            request.setReplyRight(mine.makeSendOnceRight())
-            try right.send(request)
-            request = MachMessage()
+            try right.send(MachMessage(id: 1, replyTo: mine))
             let retained = try port.next()
             _ = try right.fill(bytes: 3000)
             let (worker, notices) = (Worker(), Recorder<SendPossibility>("notices"))

@@ -12,10 +12,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let (mine, port) = (try bench.port(), try bench.farPort())
             let right = try bench.right(to: port)
-            var message = MachMessage(id: 1)
-            message.setReplyRight(mine.makeSendOnceRight())
-            try right.send(message)
-            message = MachMessage()
+            try right.send(MachMessage(id: 1, replyTo: mine))
             let received = try port.next()
             #expect(try received.expectsReply)
             try received.reply(MachMessage(id: 2, bytes: [1, 2, 3]))
