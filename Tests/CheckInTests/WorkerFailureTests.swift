@@ -183,7 +183,7 @@ import Testing
             let faults = SystemCallFaults.with([.init(.epoll_create, .fail(EMFILE), times: 10)]) {
                 failure { _ = try worker.checkIn(within: patience) }
             }
-            // A worker that was quicker than the wait needs none.
+            // A worker that checked in before the wait needs no descriptor.
             #expect(faults.result == nil || faults.result?.code == .descriptorLimit)
             _ = try worker.checkIn(within: patience)
             try worker.shutDown(asking: leave, within: patience)

@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    /// Polls until the request is cancelled; false when the watchdog would bark.
+    /// Polls until the request is cancelled; false when the watchdog would expire.
     private static func becomesCancelled(_ message: MachMessage) -> Bool {
         let deadline = MonotonicInstant.after(.seconds(10))
         while !message.isCancelled {

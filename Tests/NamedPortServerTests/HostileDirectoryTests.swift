@@ -352,7 +352,7 @@ struct HostileDirectoryTests {
             while let text = try follower.nextText() { answered.insert(text) }
             #expect(answered == Set(owners.map { "+n\($0) \($0)" }))
             try #require(openDescriptors().count - before.count <= 64)
-            // All names go, and nothing in the directory reports it.
+            // All names are gone, and nothing in the directory reports it.
             for name in held.values { try name.unlock() }
             var gone = Set<String>()
             while gone.count < count {
@@ -380,7 +380,7 @@ final class ClaimedName {
         try sysWriteAll(file.raw, record.contents)
     }
 
-    /// Gives the name up, without a change that the directory reports.
+    /// Frees the name without a change that the directory reports.
     func unlock() throws { try sysUnlock(file.raw, .openFile) }
 }
 

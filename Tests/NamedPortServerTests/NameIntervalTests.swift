@@ -39,7 +39,8 @@ struct NameIntervalTests {
             }
             let right = try SystemCallFaults.with([rule]) { try fixture.names.waitFor("late", within: patience) }.result
             #expect(!right.isDead)
-            // By the scan that was running when the name came, by the first that began afterwards, or by one between.
+            // The scan that was running when the name came notices it, or the first that began afterwards, or one
+            // between.
             let count = fixture.names.intervalLookCount
             #expect(try registrar.join().contains(count), "\(count)")
             port.invalidate()

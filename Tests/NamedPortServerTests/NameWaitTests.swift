@@ -49,7 +49,7 @@ struct NameWaitTests {
                 let port = MachPort()
                 let registration = runOnThread {
                     start.wait()
-                    // At another moment each time, however busy the machine.
+                    // At a different moment each time, however busy the machine is.
                     let moment = MonotonicInstant.after(.microseconds(round * 6))
                     while .now < moment {}
                     try fixture.names.register(port, name: "name")

@@ -18,7 +18,7 @@ func short(_ event: NameEvent) -> String {
 }
 
 extension NameMonitor {
-    /// The next event as text. Not typed, for the sake of the compiler.
+    /// The next event as text. Its throws are not typed: see `failure`.
     func nextText() throws -> String? { try next().map(short) }
 }
 

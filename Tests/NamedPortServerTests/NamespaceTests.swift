@@ -18,7 +18,7 @@ private let apart =
     "mount --bind \"$0\" /mnt && mount -t tmpfs tmpfs \"${0%/*}\" && mkdir \"$0\" && mount --bind /mnt \"$0\""
     + " && exec \"$@\""
 
-/// The users of the processes outside, root and another one, as far as the system lets them make such namespaces.
+/// The users of the processes outside: root and another one, if the system lets them make such namespaces.
 private let users = [0, Strangers.service].filter { user in
     guard sysUserID() == 0, let peer = try? builtProduct("port-test-peer") else { return false }
     let words = ["as", "\(user)", "exec"] + unshareWords + ["mount", "-t", "tmpfs", "tmpfs", "/mnt"]

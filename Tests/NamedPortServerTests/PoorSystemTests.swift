@@ -8,7 +8,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// What a process may find missing: /proc, a directory that can be written, descriptors, processes. Each is a clear
+/// What a process may lack: /proc, a directory that it may write, descriptors, processes. Each gives a clear
 /// error, or a documented slower path.
 @Suite("Systems that lack something", .census(warmingUp: makeSpareDescriptor)) struct PoorSystemTests {
     private static let nobody: uid_t = 65534

@@ -178,7 +178,7 @@ struct RefusedCallsTests {
                     #expect(answers == Array(repeating: "cba", count: 50))
                     refuseCalls("ofd-locks")
                     #expect(failure { try fixture.names.register(MachPort(), name: "late") }?.code == .systemCallFailed)
-                    // A failure to read the names is no empty list.
+                    // A failure to read the names is not reported as an empty list.
                     #expect(failure { _ = try fixture.names.list() }?.code == .systemCallFailed)
                     #expect(try one.ask(1, "abc") == "cba")
                     name.invalidate()

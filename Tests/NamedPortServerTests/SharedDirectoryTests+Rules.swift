@@ -116,7 +116,7 @@ extension SharedDirectoryTests {
                 let ask = ["ask", fixture.word, "store", "1", "abc"]
                 #expect(try fixture.first(Strangers.otherClient, ask) == "error nameUnknown")
                 #expect(try names.list().map(\.name) == ["mine.port"])
-                // The service finds it in its way, until the directory's owner, root here, has swept.
+                // It blocks the service until the directory's owner, root here, has swept.
                 try fixture.with(Strangers.service, ["hold", fixture.word]) { service in
                     try service.expect("ready")
                     try service.write("take store\n")
@@ -138,7 +138,7 @@ extension SharedDirectoryTests {
         try await withSharedFixture(mode: 0o3770) { fixture in
             let names = try TrustedDirectory.open(path: fixture.path, mayBeShared: true).subdirectory("names")
             let path = names.path + "/store"
-            // Is the lock held, which user may not have the file, and is it removed?
+            // Whether the lock is held, which user may not own the file, and whether it is removed.
             let cases =
                 [
                     (true, nil, false), (true, Strangers.client, false), (true, Strangers.service, true),

@@ -39,7 +39,7 @@ struct SharedDirectoryTests {
                 #expect(try fixture.first(Strangers.outsider, asked, rings: rings) == "error peerRefused")
                 let stranger = ["as", "\(Strangers.outsider)", "ask", fixture.word, "store", "1", "abc"]
                 try withPeer(stranger, at: NameFixture(fixture.scratch)) { try $0.expect("error systemCallFailed") }
-                // Root is another user, too, until it is admitted.
+                // Root counts as another user until it is admitted.
                 let names = try PortNameServer(sharedDirectory: fixture.path)
                 #expect(failure { _ = try names.lookUp("store").request(MachMessage(id: 1)) }?.code == .peerRefused)
             }

@@ -26,7 +26,7 @@ enum Strangers {
         return true
     }
 
-    /// The words by which a `port-test-peer` becomes a member of the group.
+    /// The arguments that make a `port-test-peer` a member of the group.
     static func member(_ user: UInt32) -> [String] { ["as", "\(user):\(group)"] }
 }
 

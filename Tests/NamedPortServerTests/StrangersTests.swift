@@ -152,7 +152,7 @@ struct StrangersTests {
                 #expect(asked.elements.count == 1)
                 #expect(String(identity.userID) == stranger)
                 #expect(identity.processID == child)
-                // Its end can be waited for, whichever process has its number since.
+                // Its end can be waited for, though another process may have its number by now.
                 if case .success(let ended)? = process.elements.first {
                     #expect(try !sysPoll(ended.rawValue, .readable, until: Watchdog.deadline).isEmpty)
                 }

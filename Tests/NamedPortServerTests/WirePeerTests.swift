@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// `wire-peer` is written in C from Docs/WireFormat.md alone: it shows that the page is sufficient.
+/// `wire-peer` is written in C from Docs/WireFormat.md alone, which shows that the page is sufficient.
 @Suite("A foreign implementation", .census(warmingUp: makeSpareDescriptor)) struct WirePeerTests {
     @Test("a client in C gets from a port all that the page promises")
     func client() async throws {

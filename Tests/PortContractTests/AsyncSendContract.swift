@@ -23,7 +23,7 @@ import Testing
                 Task { replies.append(try await right.request(MachMessage(id: -id), sendLimit: patience).id) }
                 try right.waitForSenders(Int(id))
             }
-            // The pool of tasks has two threads or so, whatever waits.
+            // The pool of tasks has about two threads, however many tasks wait.
             #expect(threadCount() < threads + 20)
             for id in 0..<count { #expect(try port.next().id == id) }
             for id in Int32(1)...100 {
@@ -168,7 +168,7 @@ import Testing
                 let all = outcomes.waitUntilCount(count)
                 let unsent = Set(all.filter { $0.error?.delivery == .notSent }.map(\.id))
                 let answered = Set(all.filter { $0.error == nil }.map(\.id))
-                // Whatever was sent is handled once; the end of a request that was given up does not say so.
+                // Each message that was sent is handled once; an abandoned request does not report whether it was sent.
                 let lines = try port.lines(count - unsent.count)
                 let handled = lines.compactMap { Int32($0) }
                 #expect(Set(handled).count == handled.count && handled.count == count - unsent.count)

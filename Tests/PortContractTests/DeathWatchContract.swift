@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    /// Requests end in the watcher's mode, one after the other, until the watcher has come.
+    /// Requests end in the watcher's mode, one after the other, until the watcher is there.
     private func raceOfRequestsAndWatcher(_ bench: Bench, _ server: Worker, portEndsToo: Bool) throws {
         let port = try bench.port { _, message in try? message.reply(message) }
         try port.schedule(on: server.loop)
@@ -207,7 +207,7 @@ import Testing
     }
 }
 
-/// Receives for a connection. When its source first leaves a mode, a watcher comes.
+/// Receives for a connection. When its source first leaves a mode, a watcher is added.
 private final class LateWatcher: SourceRoutine {
     let watcher: DeathWatcher
     let connection: SocketConnection

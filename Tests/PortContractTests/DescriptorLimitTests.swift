@@ -11,7 +11,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What a process without a descriptor left says to its peers.
+/// What a process that has no descriptor left reports to its peers.
 @Suite("ports without a descriptor left", .contract) struct DescriptorLimitTests {
     typealias Rule = SystemCallFaults.Rule
 
@@ -108,7 +108,7 @@ import Testing
             let messages = [try port.next(), try port.next(), try port.next()]
             let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
-            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread does not touch it
             try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
             try messages[1].reply(MachMessage(id: 2, components: [.descriptor(pipe.reading)]), within: .zero)
             #expect(connection.isAwaitingRoom)
@@ -138,7 +138,7 @@ import Testing
             #expect(sockets.state.withLock { $0.silenced.count } == 1)
             let (first, hits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(ENOSPC))]) { port.localPort.receive() }
             #expect(first?.id == 0 && hits == 1)
-            // No thread receives, and still it comes back.
+            // No thread receives, and it still comes back.
             #expect(try sysPoll(sockets.rawValue, .readable, until: Watchdog.deadline) == .readable)
             for id in Int32(1)..<4 { #expect(try port.next().id == id) }
             #expect(try port.tryReceive()?.id == nil)

@@ -45,7 +45,7 @@ import Testing
             let port = try bench.port()
             let peer = try RawPeer(to: port, on: bench)
             #expect(try port.tryReceive()?.id == nil)  // accepts the connection
-            // All is there before the first poll: nothing that arrives later wakes the loop.
+            // Everything has arrived before the first poll: nothing later wakes the loop.
             try send(MachMessage(id: 6, bytes: pattern(200)), inPieces: count, by: peer)
             #expect(try loop.receive(1, from: port) == [6])
         }
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// What arrives in a port's sockets and is no message.
+    /// What arrives in a port's sockets without being a message.
     enum Noise: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case connection, end, piece, manyPieces, abandonment, aborted
 

@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// What one process sends keeps no other waiting, over however many connections it sends it.
+/// What one process sends delays no other, however many connections it uses.
 @Suite("fairness between processes", .contract) struct FairnessTests {
     /// A client of a port that poses as one of another process.
     private struct Client {
@@ -41,7 +41,7 @@ import Testing
             var count = 0
             while try port.next().id != 7 { count += 1 }
             #expect(count <= 2 * port.queueLimit)
-            // Nothing of the others is lost.
+            // Nothing that the others sent is lost.
             while try port.tryReceive() != nil { count += 1 }
             #expect(count == 150 * 40)
             withExtendedLifetime((busyPeer, late)) {}

@@ -12,7 +12,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Forced results of system calls: the error has its code, nothing hangs, nothing leaks, and the port works afterwards.
+/// Forced results of system calls: the error has the right code, nothing hangs or leaks, and the port works afterwards.
 @Suite("forced faults", .contract) struct FaultTests {
     typealias Rule = SystemCallFaults.Rule
 

@@ -51,7 +51,7 @@ struct ForkTests {
     }
 }
 
-/// What is wrong, in a forked child, with the thread that receives for tasks.
+/// What a forked child finds wrong with the thread that receives for tasks.
 private func faultsOfTheReceiver(_ inherited: ThreadRunLoop) -> [String] {
     guard let own = try? IOThread.loop() else { return ["no thread"] }
     if own == inherited { return ["the loop is the parent's"] }
@@ -73,7 +73,7 @@ private struct ForkedWorkers: Sendable {
             try PortWorker.launchProcess(WorkerProgram("/bin/sleep", ["86400"])),
             try PortWorker.launchThread { _ in },
         ]
-        // What the thread begins with keeps it until it is over.
+        // The start of the thread retains its object until the thread has begun.
         try workers[1].thread?.performAndWait(within: patience) {}
         let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
         // Of the loop, not of the thread's object: that would be retained by the holder of the lock.
@@ -99,7 +99,7 @@ private struct ForkedWorkers: Sendable {
         #expect(try workers[1].shutDown(within: patience) == .threadEnded)
     }
 
-    /// The calls that did not say that the worker is the parent's.
+    /// The calls that did not report that the worker is the parent's.
     private func failures(_ worker: PortWorker) -> [String] {
         var failures: [String] = []
         func expect(_ name: String, _ body: () throws(PortError) -> Void) {
@@ -200,7 +200,7 @@ private final class Held: Sendable {
         asks.wait()  // it holds no lock of the runtime
     }
 
-    /// The calls that did not say that the port is the parent's.
+    /// The calls that did not report that the port is the parent's.
     func failures(on loop: ThreadRunLoop) -> [String] {
         var failures: [String] = []
         func expect(_ name: String, _ body: () throws(PortError) -> Void) {
@@ -251,7 +251,7 @@ private final class Held: Sendable {
     }
 }
 
-/// Has a task do what ends without suspending it: a forked child has no threads for it.
+/// Runs a task that never suspends: a forked child has no threads on which it could continue.
 func immediately(_ body: @escaping @Sendable () async throws(PortError) -> Void) throws(PortError) {
     let outcome = Outcome()
     Task.immediate {

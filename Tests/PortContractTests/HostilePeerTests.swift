@@ -239,7 +239,7 @@ import Testing
                 let floods = try (0..<3).map { _ in
                     let peer = try RawPeer(to: port, on: bench)
                     return runOnThread {
-                        // As much as the kernel accepts, without reading an answer.
+                        // Sends as much as the kernel accepts, and reads no answer.
                         for token in UInt64(1)...3000 { try? peer.send(MachMessage(id: 3), asks: token) }
                     }
                 }
@@ -254,7 +254,7 @@ import Testing
         }
     }
 
-    /// What a hostile listener says to a request.
+    /// How a hostile listener answers a request.
     enum Answer: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case garbage, oversized, message, wrongRecords, continuation, lieAboutDescriptors, answerToNothing
 

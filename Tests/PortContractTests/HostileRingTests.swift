@@ -55,7 +55,7 @@ import Testing
             }
         }
 
-        /// Changes the memory, and wakes the port, which may have read all, and sleep.
+        /// Changes the memory, and wakes the port, which may have read everything and be asleep.
         private func lie(_ ring: RingPeer, _ body: () -> Void) throws {
             body()
             try ring.peer.send(PacketHeader(kind: .wakeUp))
@@ -192,7 +192,7 @@ import Testing
 
     private func scribble(_ ring: RingPeer, _ generator: inout SplitMix64) {
         for step in 0..<300 {
-            // Until the port has found it out.
+            // Repeats until the port has detected it.
             let payload = pattern(Int.random(in: 0..<200, using: &generator))
             guard (try? ring.write(MachMessage(id: 2, bytes: payload))) != nil else { return }
             if step < 20 { continue }

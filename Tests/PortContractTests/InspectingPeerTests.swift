@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// Peers that query or watch a port in ways that the format does not have, or more than they should.
+/// Peers that query or watch a port in ways that the format does not allow, or too often.
 @Suite("Hostile peers that inspect a port", .contract) struct InspectingPeerTests {
     @Test(
         "what the format does not have is refused, and no other peer is affected",
@@ -56,7 +56,7 @@ import Testing
             while !isFull {
                 isFull = try !peer.send(PacketHeader(kind: .statistics, asks: 1))
                 asked += isFull ? 0 : 1
-                // Both buffers fill, then nothing moves.
+                // Both buffers fill; then no more can be sent.
                 for _ in 0..<(isFull ? 0 : 2) { port.localPort.receiveFromSockets() }
                 #expect(asked < 100_000)
                 if asked >= 100_000 { break }

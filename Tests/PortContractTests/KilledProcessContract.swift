@@ -6,8 +6,8 @@ import MessagePort
 import TestSupport
 import Testing
 
-/// What a port or a right may promise of a process that had no time to say anything. A kill leaves its sockets' files,
-/// so the directory may have what is left.
+/// What holds for a port or a right of a process that ended without a word. A kill leaves the files of its sockets, so
+/// these may stay in the directory.
 @Suite("the far side is killed", .contract) struct KilledProcessContract {
     /// Runs a test whose far side is killed.
     private func onBench(_ body: @escaping @Sendable (Bench) throws -> Void) async throws {

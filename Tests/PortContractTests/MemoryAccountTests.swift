@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// What messages of other processes occupy on the heap, against what their accounts say.
+/// Compares what messages of other processes occupy on the heap with what their accounts say.
 @Suite("accounts and memory", .contract) struct MemoryAccountTests {
     enum Kind: String, CaseIterable, Codable, Sendable {
         case empty, plain, request, large, manyParts, rights

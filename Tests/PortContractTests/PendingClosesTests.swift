@@ -10,9 +10,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Descriptors that come faster than they are closed.
+/// Descriptors that arrive faster than they can be closed.
 @Suite("descriptors that wait to be closed", .contract) struct PendingClosesTests {
-    /// What becomes of a message whose descriptors are not used.
+    /// What happens to a message whose descriptors are not used.
     enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case unwantedAnswer, takenMessage, brokenPacket
 

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// One end of a connection that says whatever a test wants, with bare packets.
+/// One end of a connection, over which a test sends any packets it wants.
 struct RawPeer: Sendable {
     let socket: SharedDescriptor
 
@@ -29,7 +29,7 @@ struct RawPeer: Sendable {
     /// - Returns: whether the kernel accepted it.
     @discardableResult
     func send(_ bytes: [UInt8], _ descriptors: [SharedDescriptor] = []) throws -> Bool {
-        // A foreign packet may be of any length, so the head is what there is.
+        // A foreign packet may have any length, so all of it is passed as the head.
         try sysSendPacket(socket.rawValue, head: bytes, body: [], descriptors: descriptors) == .sent
     }
 

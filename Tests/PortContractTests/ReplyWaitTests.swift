@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// How the port's end of a connection waits for room in the ring. The requester of these tests only says how much it
+/// How the port's end of a connection waits for room in the ring. The requester of these tests only reports how much it
 /// has read.
 @Suite("a reply that finds no room in the ring", .rings, .contract) struct ReplyWaitTests {
     /// The size of a piece of a large message in a ring.
@@ -20,7 +20,7 @@ import Testing
     /// How many pieces there is room for.
     private static let roomCount = 7
 
-    /// What the requester sees and says of the ring that leads back to it.
+    /// What the requester sees and reports of the ring that leads back to it.
     private final class Reader: Sendable {
         private let words: RawRing  // this side's
         private let there: SharedMemory  // the port's
@@ -87,7 +87,7 @@ import Testing
 
         /// Replies while a thread acts for the reader.
         ///
-        /// - Returns: whether the whole reply went through the ring, and what the thread says.
+        /// - Returns: whether the whole reply went through the ring, and what the thread returned.
         func reply<Answer: Sendable>(
             beside body: @escaping @Sendable (Reader) -> Answer
         ) throws -> (usesRing: Bool, answer: Answer) {
@@ -125,7 +125,7 @@ import Testing
         .enabled(if: Self.maySpin, "needs two processors, and loops that may spin"))
     func readerReads() async throws {
         try await onBench(over: .socket) { bench in
-            // A reader that does not get its processor comes too late.
+            // A reader that does not get a processor is too late.
             let deadline = Watchdog.deadline
             var usesRing = false
             while !usesRing, .now < deadline {
@@ -151,7 +151,7 @@ import Testing
     func readerPlays() async throws {
         try await onBench(over: .socket) { bench in
             let attempts = 7
-            // One that loses its processor at the wrong time needs as long.
+            // A writer that loses its processor at the wrong moment needs that long.
             let held = try (0..<attempts).filter { _ in
                 let exchange = try Exchange(on: bench)
                 let (usesRing, isHeld) = try exchange.reply { reader in

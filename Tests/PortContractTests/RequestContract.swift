@@ -41,7 +41,7 @@ import Testing
                 ThreadRunLoop.current.perform(in: [.common]) { calls.increment() }
                 #expect(try right.ask(MachMessage()).id == 1)
                 #expect(calls.value == 0)
-                // They were not lost, only put off.
+                // They were not lost, only deferred.
                 while calls.value < 4 { ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true) }
                 #expect(calls.value == 4)
                 source.invalidate()

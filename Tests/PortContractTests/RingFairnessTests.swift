@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What comes through rings counts as what comes through sockets does.
+/// What comes through rings is charged as what comes through sockets is.
 @Suite("fairness between processes with rings", .rings, .contract) struct RingFairnessTests {
     private static let (busyPeer, other) = (Int32(900_001), Int32(900_002))
 
@@ -26,7 +26,7 @@ import Testing
             var count = 0
             while try port.next().id != 7 { count += 1 }
             #expect(count <= 2 * port.queueLimit)
-            // Nothing of the others is lost.
+            // Nothing that the others sent is lost.
             while try port.tryReceive() != nil { count += 1 }
             #expect(count == PeerUsage.ringLimit * 700)
             withExtendedLifetime((busyPeer, late)) {}

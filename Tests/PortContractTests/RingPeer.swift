@@ -7,7 +7,7 @@ import RawRing
 import TestSupport
 import Testing
 
-/// A client with rings that writes whatever a test wants into its memory. The mapping ends with the object.
+/// A client with rings, into whose memory a test writes anything it wants. The object owns the mapping.
 final class RingPeer {
     let peer: RawPeer
     let words: RawRing
@@ -19,7 +19,7 @@ final class RingPeer {
     /// The memory of the port's end.
     let portsMemory: SharedMemory?
 
-    /// What the port's end said to the offer.
+    /// How the port's end answered the offer.
     let answer: PacketHeader?
     /// The wake channel that came with it.
     let waker: WakeSender?
@@ -39,7 +39,7 @@ final class RingPeer {
         answer = packet?.header
         waker = packet?.descriptors.dropFirst().first.flatMap { WakeSender($0) }
         portsMemory = try packet?.descriptors.first.flatMap { try SharedMemory.map($0, size: SharedRing.memorySize) }
-        // A peer that was refused has only itself to talk to.
+        // A peer that was refused talks to its own memory only.
         let other = portsMemory ?? words.memory
         writer = RingProducer(SharedRing(from: words.memory, to: other))
         reader = RingConsumer(SharedRing(from: other, to: words.memory), limit: PacketHeader.packetLimit)

@@ -9,7 +9,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// Peers that use up descriptors, and what continues without any.
+/// Peers that use up descriptors, and what still works without any.
 @Suite("peers use no descriptor that the process needs", .contract) struct ScarceDescriptorTests {
     @Test("F-A2: a thread that has waited for a message waits for others without a descriptor left, and receives them")
     func receiveAtLimit() async {

@@ -106,7 +106,7 @@ import Testing
             #expect(try port.tryReceive() == nil)
             let sockets = try #require(port.localPort.sockets)
             #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
-            // No thread reads from the port, and still the whole reply comes.
+            // No thread reads from the port, but the whole reply arrives.
             #expect(try peer.readMessage() == large.count + 8)
             #expect(try port.next().id == 2)
         }
@@ -119,7 +119,7 @@ import Testing
             try peer.send(MachMessage(id: 2))
             let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
-            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread does not touch it
             let large = pattern(1 << 20)
             try message.reply(MachMessage(bytes: large), within: .zero)
             #expect(connection.isAwaitingRoom)
@@ -146,7 +146,7 @@ import Testing
             try peer.send(MachMessage(id: 3))
             let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
-            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread does not touch it
             // More than the socket takes, but not twice as much.
             try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
             #expect(connection.isAwaitingRoom)

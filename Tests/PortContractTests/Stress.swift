@@ -8,8 +8,8 @@ import TestSupport
 import Testing
 
 /// Eight senders, one port that ends at a random moment: every message is delivered, bounced or refused, exactly once,
-/// and the messages of one sender are delivered in order. Each message carries a send-once right to a port that receives
-/// a report of each message's end.
+/// and the messages of one sender are delivered in order. Each message carries a send-once right to a port that
+/// receives a report of each message's end.
 struct Stress: Sendable {
     private static let senders = 8
     private static let messages = 200
@@ -79,8 +79,8 @@ struct Stress: Sendable {
     }
 }
 
-/// Sends messages of random sizes, each with a name of its sender first, until the port ends, and with a send-once right
-/// to a port that receives a report of each message's end.
+/// Sends messages of random sizes, each with a name of its sender first, until the port ends, and with a send-once
+/// right to a port that receives a report of each message's end.
 ///
 /// - Returns: how many messages were accepted.
 func sendReported(

@@ -47,7 +47,7 @@ final class StressPort: Sendable {
 
     /// Checks a message: its sender's next one, and no other handler at work.
     ///
-    /// - Returns: what is not so.
+    /// - Returns: what is wrong; nil when nothing is.
     func take(_ message: MachMessage) -> String? {
         let isAlone = busy.add(1, ordering: .acquiringAndReleasing).newValue == 1
         let (sender, next) = expected.withLock { expected in
@@ -66,13 +66,13 @@ final class MessageEnds: ReplyReceiver {
     let delivered = Atomic<Int>(0)
     let bounced = Atomic<Int>(0)
     let released = Atomic<Int>(0)
-    /// Its loop reads the answers that come by socket.
+    /// Its loop reads the answers that come over a socket.
     private let answers = MachPort()  // guards itself
 
     /// Starts to receive answers.
     func begin(on loop: ThreadRunLoop) throws { try answers.schedule(on: loop) }
 
-    /// Nothing is awaited any more.
+    /// Stops receiving: no answer is awaited any more.
     func end() { answers.invalidate() }
 
     /// How many messages have come to an end.

@@ -59,7 +59,7 @@ import Testing
 
 /// How a right reaches its port.
 enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    /// The port's own right: no way at all.
+    /// The port's own right, without a connection.
     case memory
     /// A connection of its own, made as another process would make it, without rings.
     case socket

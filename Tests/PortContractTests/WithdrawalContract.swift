@@ -32,7 +32,7 @@ import Testing
             do {
                 let right = try bench.right(to: port)
                 let count = try right.fill(bytes: 3000)
-                // What the loop needs to watch for anything it keeps.
+                // The loop makes now what it needs, and keeps, to watch descriptors.
                 #expect(try kind.ask(right, port, on: loop) { notices.increment() }.cancel())
                 try expectNoNewDescriptors {
                     weak var retained: Counter?
@@ -58,7 +58,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let (port, right, count) = try bench.farFull()
             let (worker, notices) = (Worker(), Counter("notices"))
-            // What the loop needs to watch for anything it keeps.
+            // The loop makes now what it needs, and keeps, to watch descriptors.
             #expect(try right.notifyWhenDead(on: worker.loop) { notices.increment() }.cancel())
             try expectNoNewDescriptors {
                 let death = try right.notifyWhenDead(on: worker.loop) { notices.increment() }

@@ -19,7 +19,7 @@ final class Worker: Sendable {
         thread = runOnThread(name: name) {
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle, to: .common)
-            // What it needs for its first descriptor is made before descriptors are counted.
+            // The loop makes what it needs to watch descriptors before they are counted.
             #expect(throws: Never.self) { try ThreadRunLoop.current.parker.wakeEvent() }
             box.value.withLock { $0 = .current }
             started.open()

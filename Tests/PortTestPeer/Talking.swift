@@ -16,13 +16,13 @@ func say(_ line: String) {
     }
 }
 
-/// Ends the process because the test asked for what it cannot do.
+/// Ends the process because it does not understand what the test asked for.
 func giveUp(_ text: String) -> Never {
     _ = try? sysWriteAll(STDERR_FILENO, Array("port-test-peer: \(text)\n".utf8))
     exit(2)
 }
 
-/// Becomes another user for good: USER, or USER:GROUP with one supplementary group.
+/// Becomes another user permanently: USER, or USER:GROUP with one supplementary group.
 func become(_ words: String) {
     let numbers = words.split(separator: ":").compactMap { UInt32($0) }
     let groups = numbers.count > 1 ? [numbers[1]] : []

@@ -5,7 +5,7 @@
 // test (it makes pipes and a child) carries `.census`. The process has one table of descriptors, so such tests run one
 // at a time, over all suites; tests of pure values need no census and run beside them.
 //
-// Whatever pools make for themselves once is made before the first count: dispatch's manager with its epoll set,
+// What pools make once for themselves is made before the first count: dispatch's manager with its epoll set,
 // eventfd and timers, which Swift's tasks use too. A test that starts something else of that kind (Foundation's main
 // run loop, say) does so in `warmingUp`.
 
@@ -80,7 +80,8 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
     }
 
     /// The kernel lists a thread for a moment after it was joined, so threads found by name are checked again until
-    /// they are gone or the watchdog barks. Everything else must be right at the first check, unless the test settles.
+    /// they are gone or the watchdog expires. Everything else must be right at the first check, unless the test
+    /// settles.
     private func settledDifferences(from before: ProcessState) -> [String] {
         let deadline = Watchdog.deadline
         while true {
@@ -100,7 +101,7 @@ extension Trait where Self == Census {
     ///
     /// - Parameters:
     ///   - threadNames: beginnings of the kernel names of threads that the tested library starts itself.
-    ///   - settles: whether leftovers may go away by themselves until the watchdog barks: for tests of tasks, whose
+    ///   - settles: whether leftovers may go away by themselves until the watchdog expires: for tests of tasks, whose
     ///     threads cannot be joined, and which retain what they used for a moment after they have returned their
     ///     values.
     ///   - warmUp: makes what the process retains forever; runs before each count, so it must be repeatable.

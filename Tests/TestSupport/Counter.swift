@@ -17,7 +17,7 @@ package final class Counter: Sendable {
 
     /// Makes a count of zero.
     ///
-    /// - Parameter name: what is counted, for the issue when it does not happen often enough.
+    /// - Parameter name: what is counted, for the issue when the count is not reached.
     package init(_ name: String = "a counter") {
         self.name = name
     }

@@ -45,7 +45,7 @@ package struct ProcessState: Sendable {
 /// library's spare one, which has another number after each use. A missing spare is reported.
 ///
 /// Dispatch checks once a second, on its manager's thread, whether its workers run: it opens `/proc/<thread>/stat`,
-/// reads and closes. A listing with such a descriptor is repeated until that is closed or the watchdog barks, so one
+/// reads and closes. A listing with such a descriptor is repeated until that is closed or the watchdog expires, so one
 /// that stays open is still reported.
 package func openDescriptors() -> Set<String> {
     let deadline = Watchdog.deadline
