@@ -24,8 +24,8 @@ import Testing
 
     @Test(
         "A21: a queue calls the handler, one message after the other and in order, though it could do more",
-        arguments: Way.allCases)
-    func order(way: Way) async throws {
+        arguments: Transport.allCases)
+    func order(transport: Transport) async throws {
         try await withFixture { fixture in
             let key = DispatchSpecificKey<Bool>()
             let queue = DispatchQueue(label: "wide", attributes: .concurrent)
@@ -39,7 +39,7 @@ import Testing
                 inside.increment()
                 return Array("\(message.id)".utf8)
             } _: { _ in
-                let remote = try fixture.remote(over: way)
+                let remote = try fixture.remote(over: transport)
                 for id in 0..<Int32(200) { try remote.send(MachMessage(id: id), sendLimit: patience) }
                 #expect(try remote.ask(200) == "200")
                 #expect(seen.elements == Array(0...200))
@@ -65,8 +65,8 @@ import Testing
         }
     }
 
-    @Test("A21: nil ends it: later messages wait, for another queue or a loop", arguments: Way.allCases)
-    func detach(way: Way) async throws {
+    @Test("A21: nil ends it: later messages wait, for another queue or a loop", arguments: Transport.allCases)
+    func detach(transport: Transport) async throws {
         try await withFixture { fixture in
             let queue = DispatchQueue(label: "server")
             let seen = Recorder<Int32>("messages")
@@ -74,7 +74,7 @@ import Testing
                 seen.append(message.id)
                 return nil
             } _: { local in
-                let remote = try fixture.remote(over: way)
+                let remote = try fixture.remote(over: transport)
                 try remote.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
                 try local.setDispatcher(nil)
                 for id in Int32(2)...4 { try remote.send(MachMessage(id: id)) }
@@ -122,8 +122,8 @@ import Testing
 
     @Test(
         "A17, A18, A21: a queue retains the port; a handler that ends it replies, and its captures are released",
-        arguments: Way.allCases)
-    func lifetime(way: Way) async throws {
+        arguments: Transport.allCases)
+    func lifetime(transport: Transport) async throws {
         try await withFixture { fixture in
             let queue = DispatchQueue(label: "server")
             let released = Counter("releases")
@@ -137,7 +137,7 @@ import Testing
                 }.setDispatcher { queue.async(execute: $0) }
             }
             try serve()
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             #expect(try remote.ask(1) == "0")
             #expect(try remote.ask(2) == "0")
             released.waitUntilCount(1)
@@ -145,8 +145,10 @@ import Testing
         }
     }
 
-    @Test("A11: while a queue's handler is slow senders wait, and the shared thread sleeps", arguments: Way.allCases)
-    func pressure(way: Way) async throws {
+    @Test(
+        "A11: while a queue's handler is slow senders wait, and the shared thread sleeps", arguments: Transport.allCases
+    )
+    func pressure(transport: Transport) async throws {
         try await withFixture { fixture in
             let queue = DispatchQueue(label: "server")
             let (begun, goOn) = (Gate(), Gate())
@@ -157,7 +159,7 @@ import Testing
                 seen.append(message.id)
                 return nil
             } _: { _ in
-                let remote = try fixture.remote(over: way)
+                let remote = try fixture.remote(over: transport)
                 try remote.send(MachMessage(id: 0), sendLimit: patience)
                 begun.wait()
                 var count: Int32 = 1
@@ -181,8 +183,8 @@ import Testing
         Issue.record("the loop does not sleep")
     }
 
-    @Test("an asynchronous request has its reply, its limits, and the object's end", arguments: Way.allCases)
-    func asynchronous(way: Way) async throws {
+    @Test("an asynchronous request has its reply, its limits, and the object's end", arguments: Transport.allCases)
+    func asynchronous(transport: Transport) async throws {
         try await withScratchDirectory { scratch in
             let fixture = try NameFixture(scratch)
             let local = try fixture.local { _, message in
@@ -190,7 +192,7 @@ import Testing
             }
             let queue = DispatchQueue(label: "server")
             try local.setDispatcher { queue.async(execute: $0) }
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             for limit in [Duration.unlimited, .seconds(3_600), .replyLimit(cfSeconds: 1e9)] {
                 let reply = try await remote.request(MachMessage(text: "abc"), sendLimit: limit, replyLimit: limit)
                 #expect(reply.text == "cba")
@@ -215,23 +217,23 @@ import Testing
 
     @Test(
         "A21: a dispatcher may call its block itself: however many messages wait, and others are served meanwhile",
-        arguments: Way.allCases)
-    func atOnce(way: Way) async throws {
+        arguments: Transport.allCases)
+    func atOnce(transport: Transport) async throws {
         try await withFixture { fixture in
-            let count = Int32(way == .memory ? 50_000 : 5_000)
+            let count = Int32(transport == .memory ? 50_000 : 5_000)
             let seen = Recorder<Int32>("messages")
             let local = try fixture.local(queueLimit: MachPort.maximumQueueLimit) { _, message in
                 seen.append(message.id)
                 return message.bytes.reversed()
             }
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             let sending = runOnThread {
                 for id in 0..<count { try remote.send(MachMessage(id: id), sendLimit: patience) }
             }
-            if way == .memory { try sending.join() }
+            if transport == .memory { try sending.join() }
             try local.setDispatcher { $0() }
             #expect(seen.waitUntilCount(Int(count)) == Array(0..<count))
-            if way == .socket { try sending.join() }
+            if transport == .socket { try sending.join() }
             #expect(try remote.ask(-1, "abc") == "cba")
             local.invalidate()
         }

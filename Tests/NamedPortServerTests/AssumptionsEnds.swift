@@ -11,11 +11,11 @@ import Testing
 @Suite("Assumptions of programs: ends", .ports) struct AssumptionsEnds {
     @Test(
         "A13: when the server is gone, its name is unknown, the old object invalid, and a request fails with -3",
-        arguments: Way.allCases)
-    func gone(way: Way) async throws {
+        arguments: Transport.allCases)
+    func gone(transport: Transport) async throws {
         try await withFixture { fixture in
             let local = try fixture.local()
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             #expect(remote.isValid)
             local.invalidate()
             #expect(!remote.isValid)
@@ -26,17 +26,17 @@ import Testing
             ]
             #expect(errors.map(\.?.code) == [.deadName, .deadName, .deadName])
             #expect(errors.map(\.?.cfStatus) == [-3, -3, -3])
-            #expect(failure { _ = try fixture.remote(over: way) }?.code == .nameUnknown)
+            #expect(failure { _ = try fixture.remote(over: transport) }?.code == .nameUnknown)
             remote.invalidate()
             #expect(failure { try remote.send(MachMessage()) }?.code == .invalidPort)
             #expect(failure { try remote.send(MachMessage()) }?.cfStatus == -3)
         }
     }
 
-    @Test("A13: a server that ends before it replies: -5", arguments: Way.allCases)
-    func endsBeforeReply(way: Way) async throws {
+    @Test("A13: a server that ends before it replies: -5", arguments: Transport.allCases)
+    func endsBeforeReply(transport: Transport) async throws {
         try await withFixture { fixture in
-            try fixture.serving(over: way) { port, message in
+            try fixture.serving(over: transport) { port, message in
                 port.invalidate()
                 message.takeReplyRight()?.drop()
                 return nil
@@ -45,7 +45,7 @@ import Testing
                 #expect(error?.code == .peerDied)
                 #expect(error?.delivery == .read)
             }
-            try fixture.serving(over: way) { port, _ in
+            try fixture.serving(over: transport) { port, _ in
                 port.invalidate()
                 ThreadRunLoop.current.stop()
                 return nil
@@ -55,7 +55,7 @@ import Testing
                 #expect(!local.isValid)
             }
             let local = try fixture.local()
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             let asking = runOnThread { failure { _ = try remote.ask(1) } }
             try Self.takeAndEnd(local)
             let error = try asking.join()
@@ -88,11 +88,13 @@ import Testing
         }
     }
 
-    @Test("A28: the peer's end invalidates the object and notifies once, on the given loop", arguments: Way.allCases)
-    func invalidations(way: Way) async throws {
+    @Test(
+        "A28: the peer's end invalidates the object and notifies once, on the given loop", arguments: Transport.allCases
+    )
+    func invalidations(transport: Transport) async throws {
         try await withFixture { fixture in
             let local = try fixture.local()
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             let invalidations = Recorder<Bool>("the end")
             try withLoopThread { loop in
                 try remote.setInvalidationHandler { invalidations.append(false) }  // replaced: never called
@@ -133,17 +135,19 @@ import Testing
         }
     }
 
-    @Test("A28: invalidating the object notifies once too, on the given loop; nil stops that", arguments: Way.allCases)
-    func ownEnd(way: Way) async throws {
+    @Test(
+        "A28: invalidating the object notifies once too, on the given loop; nil stops that",
+        arguments: Transport.allCases)
+    func ownEnd(transport: Transport) async throws {
         try await withFixture { fixture in
             let local = try fixture.local()
             let invalidations = Recorder<Bool>("ends")
             try withLoopThread { loop in
-                let remote = try fixture.remote(over: way)
+                let remote = try fixture.remote(over: transport)
                 try remote.setInvalidationHandler(on: loop) { invalidations.append(loop.isCurrent) }
                 remote.invalidate()
                 #expect(invalidations.waitUntilCount(1) == [true])
-                let silent = try fixture.remote(over: way)
+                let silent = try fixture.remote(over: transport)
                 try silent.setInvalidationHandler { invalidations.append(false) }
                 try silent.setInvalidationHandler(nil)
                 silent.invalidate()
@@ -221,8 +225,10 @@ import Testing
         }
     }
 
-    @Test("A17: not while the handler is called, though the port is ended there or elsewhere", arguments: Way.allCases)
-    func whileCalled(way: Way) async throws {
+    @Test(
+        "A17: not while the handler is called, though the port is ended there or elsewhere",
+        arguments: Transport.allCases)
+    func whileCalled(transport: Transport) async throws {
         try await withFixture { fixture in
             let released = Counter("releases")
             let seen = Recorder<Int>("handlers")
@@ -235,7 +241,7 @@ import Testing
             }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                try fixture.remote(over: way).send(MachMessage())
+                try fixture.remote(over: transport).send(MachMessage())
                 begun.wait()
                 local.invalidate()
                 #expect(released.value == 0)
@@ -248,7 +254,7 @@ import Testing
                     return nil
                 }
                 try other.schedule(on: loop)
-                try fixture.remote(over: way).request(MachMessage(), sendLimit: patience, replyLimit: patience)
+                try fixture.remote(over: transport).request(MachMessage(), sendLimit: patience, replyLimit: patience)
                 released.waitUntilCount(2)
                 #expect(seen.elements == [0, 1])
             }

@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 
 @Suite("Assumptions of programs: loops", .ports) struct AssumptionsLoops {
-    @Test("A20: a port has one source, which ends with it; afterwards there is none", arguments: Way.allCases)
-    func source(way: Way) async throws {
+    @Test("A20: a port has one source, which ends with it; afterwards there is none", arguments: Transport.allCases)
+    func source(transport: Transport) async throws {
         try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             let local = try fixture.local()
@@ -18,7 +18,7 @@ import Testing
             try local.schedule(in: "other")
             #expect(loop.contains(source, in: "other"))
             loop.add(source)
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             for mode in [RunLoopMode.default, "other"] { #expect(try remote.ask(1, "abc", mode: mode) == "cba") }
             loop.remove(source)
             loop.remove(source, from: "other")
@@ -90,13 +90,14 @@ import Testing
         }
     }
 
-    @Test("A23: a port in the common modes is served in a mode that becomes common later", arguments: Way.allCases)
-    func common(way: Way) async throws {
+    @Test(
+        "A23: a port in the common modes is served in a mode that becomes common later", arguments: Transport.allCases)
+    func common(transport: Transport) async throws {
         try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             let local = try fixture.local()
             try local.schedule(in: .common)
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             let early = failure { _ = try remote.request(MachMessage(), replyLimit: .milliseconds(1), mode: "late") }
             #expect(early?.code == .replyTimedOut)
             loop.addCommonMode("late")
@@ -127,8 +128,8 @@ import Testing
         }
     }
 
-    @Test("A25: a loop with a port in its mode does not finish", arguments: Way.allCases)
-    func keepsAlive(way: Way) async throws {
+    @Test("A25: a loop with a port in its mode does not finish", arguments: Transport.allCases)
+    func keepsAlive(transport: Transport) async throws {
         try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             let local = try fixture.local { _, message in
@@ -136,7 +137,7 @@ import Testing
                 return nil
             }
             try local.schedule()
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             #expect(loop.run(for: .zero) == .timedOut)
             try remote.send(MachMessage(id: 1))
             try remote.send(MachMessage(id: 2))
@@ -150,14 +151,14 @@ import Testing
 
     @Test(
         "A26: a message to a port without a handler wakes the loop, and a run for one source returns",
-        arguments: Way.allCases)
-    func withoutHandler(way: Way) async throws {
+        arguments: Transport.allCases)
+    func withoutHandler(transport: Transport) async throws {
         try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             let port = MachPort()
             try fixture.names.register(port, name: "name")
             try port.schedule()
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             let sender = runOnThread { try remote.send(MachMessage(), sendLimit: patience) }
             #expect(loop.run(until: .distantFuture, returnAfterSourceHandled: true) == .handledSource)
             try sender.join()
@@ -166,18 +167,20 @@ import Testing
         }
     }
 
-    @Test("A27: a limit that has passed still sends when there is room", arguments: Way.allCases)
-    func pastLimit(way: Way) async throws {
+    @Test("A27: a limit that has passed still sends when there is room", arguments: Transport.allCases)
+    func pastLimit(transport: Transport) async throws {
         try await withFixture { fixture in
             let local = try fixture.local(queueLimit: 1)
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             try remote.send(MachMessage(id: 1), sendLimit: .seconds(-1))
             local.invalidate()
         }
     }
 
-    @Test("A30: a timer that never fires keeps a loop going, beside a port and without one", arguments: Way.allCases)
-    func farTimer(way: Way) async throws {
+    @Test(
+        "A30: a timer that never fires keeps a loop going, beside a port and without one", arguments: Transport.allCases
+    )
+    func farTimer(transport: Transport) async throws {
         try await withFixture { fixture in
             let loop = ThreadRunLoop.current
             for date in [MonotonicInstant.distantFuture, .after(.seconds(1e10))] {
@@ -187,7 +190,7 @@ import Testing
                 #expect(loop.run(for: .milliseconds(1)) == .timedOut)
                 let local = try fixture.local()
                 try local.schedule()
-                #expect(try fixture.remote(over: way).ask(1, "abc", mode: .default) == "cba")
+                #expect(try fixture.remote(over: transport).ask(1, "abc", mode: .default) == "cba")
                 local.invalidate()
                 #expect(loop.run(for: .milliseconds(1)) == .timedOut)
                 #expect(fired.value == 0)
@@ -217,13 +220,13 @@ import Testing
         }
     }
 
-    @Test("a stop inside of a wait for a reply takes effect after it", arguments: Way.allCases)
-    func stop(way: Way) async throws {
+    @Test("a stop inside of a wait for a reply takes effect after it", arguments: Transport.allCases)
+    func stop(transport: Transport) async throws {
         try await withFixture { fixture in
             let client = ThreadRunLoop.current
             let timer = RunLoopTimer(fireDate: .now) { _ in client.stop() }
             client.add(timer)
-            try fixture.serving(over: way) { _, message in
+            try fixture.serving(over: transport) { _, message in
                 client.stop()
                 return message.bytes
             } _: { remote, _, _ in

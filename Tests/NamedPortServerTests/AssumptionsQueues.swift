@@ -9,8 +9,8 @@ import Testing
 @Suite("Assumptions of programs: queues", .ports) struct AssumptionsQueues {
     @Test(
         "A10: one-way messages arrive in order, also when their sender has gone before the first is read",
-        arguments: Way.allCases)
-    func order(way: Way) async throws {
+        arguments: Transport.allCases)
+    func order(transport: Transport) async throws {
         try await withFixture { fixture in
             let notes = Recorder<String>("notes")
             let local = try fixture.local(queueLimit: 100) { _, message in
@@ -18,7 +18,7 @@ import Testing
                 return nil
             }
             try runOnThread {
-                let remote = try fixture.remote(over: way)
+                let remote = try fixture.remote(over: transport)
                 for number in 0..<100 { try remote.send(MachMessage(id: 4, text: "\(number)"), sendLimit: patience) }
             }.join()
             try withLoopThread { loop in
@@ -49,19 +49,19 @@ import Testing
 
     @Test(
         "A11, A27: a full queue is a send timeout after the limit; zero never waits; a waiting message gets the room",
-        arguments: Way.allCases)
-    func full(way: Way) async throws {
+        arguments: Transport.allCases)
+    func full(transport: Transport) async throws {
         try await withFixture { fixture in
             let notes = Recorder<Int32>("notes")
             let local = try fixture.local(queueLimit: 3) { _, message in
                 notes.append(message.id)
                 return nil
             }
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             var count: Int32 = 0
             while failure({ try remote.send(MachMessage(id: count), sendLimit: .seconds(-1)) }) == nil { count += 1 }
             #expect(count >= 3)
-            if way == .memory { #expect(count == 3) }
+            if transport == .memory { #expect(count == 3) }
             let limits = [0, -5, 0.0009, 0.001, 0.0155, .nan].map { Duration.sendLimit(cfSeconds: $0) }
             for limit in limits + [.nanoseconds(1), .zero] {
                 let sent = failure { try remote.send(MachMessage(id: -1), sendLimit: limit) }
@@ -83,15 +83,15 @@ import Testing
         }
     }
 
-    @Test("A19: an unserved port keeps its requests until a source is added", arguments: Way.allCases)
-    func retained(way: Way) async throws {
+    @Test("A19: an unserved port keeps its requests until a source is added", arguments: Transport.allCases)
+    func retained(transport: Transport) async throws {
         try await withFixture { fixture in
             let local = try fixture.local()
             let source = try local.runLoopSource()
             let asking = Counter("requests")
             let clients = (0..<3).map { number in
                 runOnThread {
-                    let remote = try fixture.remote(over: way)
+                    let remote = try fixture.remote(over: transport)
                     try remote.send(MachMessage(), sendLimit: patience)
                     asking.increment()
                     return try remote.ask(1, "\(number)a")

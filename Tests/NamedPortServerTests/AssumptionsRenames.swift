@@ -9,20 +9,21 @@ import TestSupport
 import Testing
 
 @Suite("Assumptions of programs: names that change", .ports) struct AssumptionsRenames {
-    @Test("A31: a new name is the same port with the same queue, and the old name is free", arguments: Way.allCases)
-    func rename(way: Way) async throws {
+    @Test(
+        "A31: a new name is the same port with the same queue, and the old name is free", arguments: Transport.allCases)
+    func rename(transport: Transport) async throws {
         try await withFixture { fixture in
             let seen = Recorder<String>("messages")
             let local = try fixture.local("old") { port, message in
                 seen.append("\(port.name ?? "") \(message.text)")
                 return message.bytes
             }
-            let remote = try fixture.remote("old", over: way)
+            let remote = try fixture.remote("old", over: transport)
             try remote.send(MachMessage(text: "before"))
             try local.setName("new")
             #expect(local.name == "new")
             #expect(remote.isValid)
-            #expect(failure { _ = try fixture.remote("old", over: way) }?.code == .nameUnknown)
+            #expect(failure { _ = try fixture.remote("old", over: transport) }?.code == .nameUnknown)
             let heir = try fixture.local("old")
             try remote.send(MachMessage(text: "after"))
             try fixture.remote("new", over: .memory).send(MachMessage(text: "by its new name"))
@@ -31,7 +32,7 @@ import Testing
                 try local.schedule(on: loop)
                 #expect(try remote.ask(1, "last") == "last")
                 #expect(Set(seen.elements) == ["new before", "new after", "new by its new name", "new last"])
-                #expect(seen.elements.first == "new before" || way == .socket)
+                #expect(seen.elements.first == "new before" || transport == .socket)
             }
             heir.invalidate()
             local.invalidate()
@@ -92,9 +93,10 @@ import Testing
     }
 
     @Test(
-        "A19, A31: a port without a name is served, keeps its messages, and may be named later", arguments: Way.allCases
+        "A19, A31: a port without a name is served, keeps its messages, and may be named later",
+        arguments: Transport.allCases
     )
-    func namedLater(way: Way) async throws {
+    func namedLater(transport: Transport) async throws {
         try await withFixture { fixture in
             let local = LocalMessagePort(nameServer: fixture.names) { _, message in message.bytes.reversed() }
             #expect(local.name == nil)
@@ -105,10 +107,10 @@ import Testing
                 try local.schedule(on: loop)
                 #expect(try right.request(MachMessage(text: "abc")).text == "cba")
                 try local.setName("name")
-                #expect(try fixture.remote(over: way).ask(1, "abc") == "cba")
+                #expect(try fixture.remote(over: transport).ask(1, "abc") == "cba")
                 try local.setName(nil)
                 #expect(local.name == nil)
-                #expect(failure { _ = try fixture.remote(over: way) }?.code == .nameUnknown)
+                #expect(failure { _ = try fixture.remote(over: transport) }?.code == .nameUnknown)
                 #expect(try right.request(MachMessage(text: "abc")).text == "cba")
                 local.invalidate()
             }

@@ -10,11 +10,11 @@ import Testing
 @Suite("Assumptions of programs: requests", .ports) struct AssumptionsRequests {
     @Test(
         "A3, A4: a handler that returns nothing gives an empty reply; no data and empty data arrive as empty data",
-        arguments: Way.allCases)
-    func empty(way: Way) async throws {
+        arguments: Transport.allCases)
+    func empty(transport: Transport) async throws {
         try await withFixture { fixture in
             let seen = Recorder<[UInt8]>()
-            try fixture.serving(over: way) { _, message in
+            try fixture.serving(over: transport) { _, message in
                 seen.append(message.bytes)
                 return nil
             } _: { remote, _, _ in
@@ -44,8 +44,8 @@ import Testing
 
     @Test(
         "A5: a request in a mode runs the caller's loop in it: its timers and sources come before the reply",
-        arguments: Way.allCases)
-    func mode(way: Way) async throws {
+        arguments: Transport.allCases)
+    func mode(transport: Transport) async throws {
         try await withFixture { fixture in
             for mode in [RunLoopMode.default, "own"] {
                 let trace = Recorder<String>()
@@ -59,7 +59,7 @@ import Testing
                     trace.append("timer")
                     source.signal()
                 }
-                try fixture.serving(over: way) { _, _ in
+                try fixture.serving(over: transport) { _, _ in
                     served.wait()
                     return Array("reply".utf8)
                 } _: { remote, _, _ in
@@ -73,15 +73,15 @@ import Testing
         }
     }
 
-    @Test("A6: in the private mode nothing else runs", arguments: Way.allCases)
-    func privateMode(way: Way) async throws {
+    @Test("A6: in the private mode nothing else runs", arguments: Transport.allCases)
+    func privateMode(transport: Transport) async throws {
         try await withFixture { fixture in
             let trace = Recorder<String>()
             let loop = ThreadRunLoop.current
             let timer = RunLoopTimer(fireDate: .now) { _ in trace.append("timer") }
             loop.add(timer)
             loop.addCommonMode("common")
-            try fixture.serving(over: way) { _, _ in
+            try fixture.serving(over: transport) { _, _ in
                 loop.perform { trace.append("block") }
                 loop.perform(in: [.common]) { trace.append("common block") }
                 loop.wakeUp()
@@ -95,12 +95,12 @@ import Testing
         }
     }
 
-    @Test("A7: each side's handler asks the other, which waits for it, six deep", arguments: Way.allCases)
-    func reentrancy(way: Way) async throws {
+    @Test("A7: each side's handler asks the other, which waits for it, six deep", arguments: Transport.allCases)
+    func reentrancy(transport: Transport) async throws {
         try await withFixture { fixture in
             @Sendable func ask(_ name: String, _ depth: Int32) throws -> String {
                 if depth == 0 { return "end" }
-                return "\(name) " + (try fixture.remote(name, over: way).ask(depth, mode: .default))
+                return "\(name) " + (try fixture.remote(name, over: transport).ask(depth, mode: .default))
             }
             func serve(_ name: String, asking other: String) throws -> LocalMessagePort {
                 try fixture.local(name) { _, message in
@@ -136,15 +136,15 @@ import Testing
 
     @Test(
         "A8: a message without a reply mode is sent when the call returns; no reader needs to be there",
-        arguments: Way.allCases)
-    func oneWay(way: Way) async throws {
+        arguments: Transport.allCases)
+    func oneWay(transport: Transport) async throws {
         try await withFixture { fixture in
             let seen = Recorder<Bool>()
             let local = try fixture.local { _, message in
                 seen.append(message.expectsReply)
                 return Array("unwanted".utf8)
             }
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             try remote.send(MachMessage(id: 1))
             #expect(seen.count == 0)
             try local.schedule()
@@ -156,11 +156,11 @@ import Testing
         }
     }
 
-    @Test("A9: a request whose reply is discarded waits for it all the same", arguments: Way.allCases)
-    func replyDropped(way: Way) async throws {
+    @Test("A9: a request whose reply is discarded waits for it all the same", arguments: Transport.allCases)
+    func replyDropped(transport: Transport) async throws {
         try await withFixture { fixture in
             let seen = Counter()
-            try fixture.serving(over: way) { _, _ in
+            try fixture.serving(over: transport) { _, _ in
                 seen.increment()
                 return [1]
             } _: { remote, _, _ in
@@ -172,11 +172,11 @@ import Testing
 
     @Test(
         "A12: a handler that is too slow is a receive timeout; its reply is never given to a later request",
-        arguments: Way.allCases)
-    func tooSlow(way: Way) async throws {
+        arguments: Transport.allCases)
+    func tooSlow(transport: Transport) async throws {
         try await withFixture { fixture in
             let late = Gate("the client's time was up")
-            try fixture.serving(over: way) { _, message in
+            try fixture.serving(over: transport) { _, message in
                 if message.id == 1 { late.wait() }
                 return Array((message.id == 1 ? "late" : "own").utf8)
             } _: { remote, _, _ in
@@ -210,8 +210,9 @@ import Testing
     }
 
     @Test(
-        "A18: a handler ends its own port and stops the loop; its pending reply is still sent", arguments: Way.allCases)
-    func lastReply(way: Way) async throws {
+        "A18: a handler ends its own port and stops the loop; its pending reply is still sent",
+        arguments: Transport.allCases)
+    func lastReply(transport: Transport) async throws {
         try await withFixture { fixture in
             let local = try fixture.local { port, _ in
                 port.invalidate()
@@ -225,7 +226,7 @@ import Testing
                 return ThreadRunLoop.current.run(for: patience)
             }
             ready.wait()
-            let remote = try fixture.remote(over: way)
+            let remote = try fixture.remote(over: transport)
             #expect(try remote.ask(1) == "gone")
             #expect(try server.join() == .stopped)
             #expect(!remote.isValid)

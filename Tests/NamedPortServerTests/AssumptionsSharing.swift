@@ -10,10 +10,10 @@ import Testing
 @Suite("Assumptions of programs: one object, many threads", .ports) struct AssumptionsSharing {
     @Test(
         "A16: threads that share one object each get their own replies, in every mode; none is stranded",
-        arguments: Way.allCases)
-    func inProcess(way: Way) async throws {
+        arguments: Transport.allCases)
+    func inProcess(transport: Transport) async throws {
         try await withFixture { fixture in
-            try fixture.serving(over: way) { remote, _, _ in try Self.shareOut(remote, requests: 150) }
+            try fixture.serving(over: transport) { remote, _, _ in try Self.shareOut(remote, requests: 150) }
         }
     }
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // The assumptions of programs that use CFMessagePort: A1 to A32 of Docs/CFMessagePort.md. A test's name begins with the
-// numbers of those that it shows. `Way` runs a test over both transports within the process; `withServer` starts a
+// numbers of those that it shows. `Transport` runs a test over both transports within the process; `withServer` starts a
 // server in another process.
 
 import MessagePort
@@ -12,7 +12,7 @@ import TestSupport
 import Testing
 
 /// The transport from a client to a port of its own process.
-enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
+enum Transport: String, CaseIterable, Sendable, CustomTestStringConvertible {
     /// In memory, as every client of the process.
     case memory
     /// Over a connection, as a client of another process.
@@ -23,9 +23,9 @@ enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
 extension NameFixture {
     /// A separate object for a client.
-    func remote(_ name: String = "name", over way: Way) throws -> RemoteMessagePort {
+    func remote(_ name: String = "name", over transport: Transport) throws -> RemoteMessagePort {
         let right = try names.lookUp(name)
-        if way == .memory { return RemoteMessagePort(name: name, right: right) }
+        if transport == .memory { return RemoteMessagePort(name: name, right: right) }
         let connected = try #require(try RightsTable.connect(to: right.destination.address()))
         return RemoteMessagePort(name: name, right: SendRight(connected))
     }
@@ -40,7 +40,7 @@ extension NameFixture {
 
     /// Calls `body` with a client of a port that a thread of its own serves.
     func serving(
-        over way: Way, queueLimit: Int = MachPort.defaultQueueLimit,
+        over transport: Transport, queueLimit: Int = MachPort.defaultQueueLimit,
         _ handler: @escaping LocalMessagePort.Handler = { _, message in message.bytes.reversed() },
         _ body: (RemoteMessagePort, LocalMessagePort, ThreadRunLoop) throws -> Void
     ) throws {
@@ -48,7 +48,7 @@ extension NameFixture {
         defer { local.invalidate() }
         try withLoopThread { loop in
             try local.schedule(on: loop)
-            try body(try remote(over: way), local, loop)
+            try body(try remote(over: transport), local, loop)
         }
     }
 }

@@ -27,12 +27,14 @@ private struct RequestLog: Sendable {
 @Suite("Remote ports that are invalidated while requests wait on them", .shared)
 struct InvalidatedRequestTests {
     /// Calls `body` with a client of a port that stores all requests.
-    private func withLog(over way: Way, _ body: @escaping @Sendable (RemoteMessagePort, RequestLog) throws -> Void)
+    private func withLog(
+        over transport: Transport, _ body: @escaping @Sendable (RemoteMessagePort, RequestLog) throws -> Void
+    )
         async throws
     {
         try await withFixture { fixture in
             let log = RequestLog()
-            try fixture.serving(over: way) { _, message in
+            try fixture.serving(over: transport) { _, message in
                 log.keep(message)
             } _: { remote, _, _ in
                 try body(remote, log)
@@ -41,9 +43,10 @@ struct InvalidatedRequestTests {
         }
     }
 
-    @Test("by the waiting loop's timer: -5, the receiver is notified, nothing can be sent", arguments: Way.allCases)
-    func ownTimer(way: Way) async throws {
-        try await withLog(over: way) { remote, log in
+    @Test(
+        "by the waiting loop's timer: -5, the receiver is notified, nothing can be sent", arguments: Transport.allCases)
+    func ownTimer(transport: Transport) async throws {
+        try await withLog(over: transport) { remote, log in
             let timer = RunLoopTimer(after: .zero) { _ in
                 log.requests.waitUntilCount(1)
                 remote.invalidate()
@@ -52,16 +55,18 @@ struct InvalidatedRequestTests {
             let error = failure { _ = try remote.ask(1, mode: .default) }
             #expect(error?.code == .peerDied)
             #expect(error?.cfStatus == -5)
-            #expect(error?.delivery == (way == .memory ? .read : .unknown))
+            #expect(error?.delivery == (transport == .memory ? .read : .unknown))
             log.givenUp.waitUntilCount(1)
             #expect(log.requests.elements.map(\.isCancelled) == [true])
             #expect(failure { _ = try remote.ask(1) }?.code == .invalidPort)
         }
     }
 
-    @Test("by another thread, which ends the requests of all threads that share the object", arguments: Way.allCases)
-    func otherThread(way: Way) async throws {
-        try await withLog(over: way) { remote, log in
+    @Test(
+        "by another thread, which ends the requests of all threads that share the object", arguments: Transport.allCases
+    )
+    func otherThread(transport: Transport) async throws {
+        try await withLog(over: transport) { remote, log in
             let modes = [RunLoopMode.portReply, .default, .portReply]
             let asking = modes.map { mode in
                 runOnThread { failure { _ = try remote.ask(1, mode: mode) } }
@@ -74,9 +79,9 @@ struct InvalidatedRequestTests {
         }
     }
 
-    @Test("a task's", arguments: Way.allCases)
-    func task(way: Way) async throws {
-        try await withLog(over: way) { remote, log in
+    @Test("a task's", arguments: Transport.allCases)
+    func task(transport: Transport) async throws {
+        try await withLog(over: transport) { remote, log in
             let codes = Recorder<PortError.Code>("errors")
             Task {
                 do throws(PortError) {
@@ -123,10 +128,11 @@ struct InvalidatedRequestTests {
     }
 
     @Test(
-        "at any moment of a request, 200 times: it ends with its reply, or as the object does", arguments: Way.allCases)
-    func race(way: Way) async throws {
+        "at any moment of a request, 200 times: it ends with its reply, or as the object does",
+        arguments: Transport.allCases)
+    func race(transport: Transport) async throws {
         try await withFixture { fixture in
-            try fixture.serving(over: way) { _, message in
+            try fixture.serving(over: transport) { _, message in
                 message.bytes.reversed()
             } _: { first, _, _ in
                 for round in 0..<200 {

@@ -33,23 +33,16 @@ struct NameFixture: Sendable {
     }
 }
 
-/// What a test may leave in its directory.
-enum Remains {
-    /// No name and no socket: all ports ended properly.
-    case nothing
-    /// The files that killed processes leave.
-    case anything
-}
-
-/// Runs a test on a thread of its own, with a directory of names.
+/// Runs a test on a thread of its own, with a directory of names, in which it leaves no name and no socket: all ports
+/// end properly, unless processes are killed, which leave files (`anything`).
 func withFixture(
-    leaving remains: Remains = .nothing, sourceLocation: SourceLocation = #_sourceLocation,
+    leaving leftovers: ScratchDirectory.Leftovers = .none, sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (NameFixture) throws -> Void
 ) async throws {
     try await onNewThread(sourceLocation: sourceLocation) {
         try withScratchDirectory(leaving: .anything, sourceLocation: sourceLocation) { scratch in
             try body(NameFixture(scratch))
-            guard case .nothing = remains else { return }
+            guard case .none = leftovers else { return }
             let found = ["names", "sockets"].flatMap { part in
                 (try? sysList(scratch.path("swift-ports/\(part)")).map { "\(part)/\($0)" }) ?? []
             }

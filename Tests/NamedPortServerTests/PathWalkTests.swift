@@ -10,14 +10,14 @@ import Testing
 
 @Suite("The path to a directory", .census) struct PathWalkTests {
     /// Resolves a path in a directory; omits the steps to the directory itself.
-    private func steps(_ path: String, in scratch: ScratchDirectory) throws -> (steps: [String], way: PathWalk) {
-        let way = try PathWalk(to: scratch.path + path)
-        let steps = way.steps.filter { $0.directory.hasPrefix(scratch.path) }.map { step in
+    private func steps(_ path: String, in scratch: ScratchDirectory) throws -> (steps: [String], walk: PathWalk) {
+        let walk = try PathWalk(to: scratch.path + path)
+        let steps = walk.steps.filter { $0.directory.hasPrefix(scratch.path) }.map { step in
             let name = step.directory.dropFirst(scratch.path.count)
             let names = step.names.map { String(decoding: $0, as: UTF8.self) }.sorted()
             return "\(name)(\(names.joined(separator: " ")))\(step.mayChange ? "*" : "")"
         }
-        return (steps, way)
+        return (steps, walk)
     }
 
     private func make(_ paths: [String], in scratch: ScratchDirectory) throws {
@@ -31,11 +31,11 @@ import Testing
     func plain() throws {
         try withScratchDirectory { scratch in
             try make(["a/b/names"], in: scratch)
-            let (steps, way) = try steps("/a//b/./names", in: scratch)
+            let (steps, walk) = try steps("/a//b/./names", in: scratch)
             #expect(steps == ["(a)", "/a(b)", "/a/b(names)*"])
-            #expect(way.isWhole)
-            #expect(way.parent == scratch.path("a/b"))
-            #expect(way.last == way.parent)
+            #expect(walk.isWhole)
+            #expect(walk.parent == scratch.path("a/b"))
+            #expect(walk.last == walk.parent)
         }
     }
 
@@ -43,14 +43,14 @@ import Testing
     func missing() throws {
         try withScratchDirectory { scratch in
             try make(["a"], in: scratch)
-            let (steps, way) = try steps("/a/b/names", in: scratch)
+            let (steps, walk) = try steps("/a/b/names", in: scratch)
             #expect(steps == ["(a)*", "/a(b)*"])
-            #expect(!way.isWhole)
-            #expect(way.parent == nil)
-            #expect(way.last == scratch.path("a"))
+            #expect(!walk.isWhole)
+            #expect(walk.parent == nil)
+            #expect(walk.last == scratch.path("a"))
             try scratch.write("", to: "a/b")
             let below = try self.steps("/a/b/names", in: scratch)
-            #expect(!below.way.isWhole)
+            #expect(!below.walk.isWhole)
         }
     }
 
@@ -65,17 +65,17 @@ import Testing
             try link("absolute", scratch.path("real/x"))
             try link("relative", "real/../absolute/./")
             for name in ["absolute", "relative"] {
-                let (steps, way) = try steps("/\(name)/top/names", in: scratch)
-                #expect(way.isWhole)
-                #expect(way.parent == scratch.path("real/x/top"))
+                let (steps, walk) = try steps("/\(name)/top/names", in: scratch)
+                #expect(walk.isWhole)
+                #expect(walk.parent == scratch.path("real/x/top"))
                 #expect(steps.first?.hasSuffix(")*") == true, "\(name): the link may be replaced")
                 #expect(steps.contains("/real/x(top)"))
                 #expect(steps.last == "/real/x/top(names)*")
             }
             // The last two are not followed: they are not trusted.
             try link("real/x/linked", "top")
-            let (_, way) = try steps("/real/x/linked/names", in: scratch)
-            #expect(way.parent == scratch.path("real/x/linked"))
+            let (_, walk) = try steps("/real/x/linked/names", in: scratch)
+            #expect(walk.parent == scratch.path("real/x/linked"))
             try link("circle", "circle")
             #expect(throws: SystemError(ELOOP)) { try PathWalk(to: scratch.path("circle/top/names")) }
         }
@@ -85,9 +85,9 @@ import Testing
     func above() throws {
         try withScratchDirectory { scratch in
             try make(["a/b", "a/top/names"], in: scratch)
-            let (steps, way) = try steps("/a/b/../top/names", in: scratch)
+            let (steps, walk) = try steps("/a/b/../top/names", in: scratch)
             #expect(steps == ["(a)", "/a(b top)*", "/a/b()", "/a/top(names)*"])
-            #expect(way.isWhole)
+            #expect(walk.isWhole)
             #expect(try PathWalk(to: "/../../").last == "/")
         }
     }

@@ -13,7 +13,7 @@ import Testing
 /// Descriptors that arrive faster than they can be closed.
 @Suite("descriptors that wait to be closed", .contract) struct PendingClosesTests {
     /// What happens to a message whose descriptors are not used.
-    enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    enum Outcome: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case unwantedAnswer, takenMessage, brokenPacket
 
         var testDescription: String { rawValue }
@@ -24,8 +24,8 @@ import Testing
 
     @Test(
         "a peer that sends more descriptors than are closed is not read until some are; others are served",
-        arguments: Way.allCases)
-    func flood(_ way: Way) async throws {
+        arguments: Outcome.allCases)
+    func flood(_ outcome: Outcome) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 4)
             var limits = PeerLimits()
@@ -44,7 +44,7 @@ import Testing
             var broken: [RawPeer] = []
             try AsyncCloser.suspended {
                 for _ in 0..<Self.count {
-                    switch way {
+                    switch outcome {
                     case .unwantedAnswer: try peer.send(message, answers: token)
                     case .takenMessage: try peer.send(message)
                     case .brokenPacket:

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// Plain messages are read out of a ring several at a time. No user of a port may notice.
-@Suite("receive batches", .rings, .contract) struct BurstTests {
+@Suite("receive batches", .rings, .contract) struct ReceiveBatchTests {
     private static let process = Int32(900_001)
 
     /// A port that has sockets and limits of its own, and a client with rings.

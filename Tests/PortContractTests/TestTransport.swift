@@ -34,7 +34,7 @@
 //   SchedulingContract      the end of a loop's thread under a request; a race of two loops
 //   SequenceContract        a port that gets its address late; a check of the queue
 //   SharedRepliesContract   a race inside one connection
-//   WithdrawalContract      what a withdrawn handler retained; `withdrawnOfFarPort` is the same across processes
+//   WithdrawnNoticeContract what a withdrawn handler retained; `withdrawnOfFarPort` is the same across processes
 //
 // And whole suites:
 //

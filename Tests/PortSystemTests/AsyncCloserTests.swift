@@ -10,7 +10,8 @@ import TestSupport
 import Testing
 
 @Suite("AsyncCloser", .census) struct AsyncCloserTests {
-    @Test("descriptors are closed in the order in which they were released, so that no giver waits behind later ones")
+    @Test(
+        "descriptors are closed in the order in which they were released, so that no releaser waits behind later ones")
     func order() async throws {
         try await onNewThread {
             let closed = Recorder<Int>()
@@ -18,7 +19,7 @@ import Testing
                 for number in 0..<40 {
                     let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
                     try #require(descriptor >= 0)
-                    AsyncCloser.close(descriptor, of: Giver(number, closed))
+                    AsyncCloser.close(descriptor, of: Releaser(number, closed))
                 }
                 #expect(closed.elements == [])
             }
@@ -52,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("F-A10: while no thread can be started a descriptor is closed before its last giver returns")
+    @Test("F-A10: while no thread can be started a descriptor is closed before its last releaser returns")
     func callersTogether() async {
         await #expect(processExitsWith: .success) {
             let (closed, meetings) = (CloseCount(), [Meeting(), Meeting(), Meeting()])
@@ -110,7 +111,7 @@ private final class Meeting: Sendable {
     }
 }
 
-private final class Giver: CloseObserver {
+private final class Releaser: CloseObserver {
     private let number: Int
     private let closed: Recorder<Int>
 

@@ -6,7 +6,7 @@ import ContractServices
 import TestSupport
 import Testing
 
-@Suite("withdrawn notices", .contract) struct WithdrawalContract {
+@Suite("withdrawn notices", .contract) struct WithdrawnNoticeContract {
     enum Kind: String, CaseIterable, CustomTestStringConvertible {
         case deadName, room, noSenders
 
