@@ -2,8 +2,8 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // The assumptions of programs that use CFMessagePort: A1 to A32 of Docs/CFMessagePort.md. A test's name begins with the
-// numbers of those that it shows. `Transport` runs a test over both transports within the process; `withServer` starts a
-// server in another process.
+// numbers of those that it shows. A `Transport` as argument runs a test over both transports within the process;
+// `withServer` starts a server in another process.
 
 import MessagePort
 import NamedPortServer
