@@ -4,6 +4,7 @@
 import Glibc
 import Synchronization
 import TestSupport
+import Testing
 
 /// Runs `body` on `count` threads, which all start at the same moment, and waits for them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void) throws {

@@ -118,8 +118,8 @@ func connectRaw(_ path: String) {
             let (outcome, head, payload) = try sysReceiveHeadedPacket(socket.raw, limit: 65_536)
             switch outcome {
             case .packet:
-                let bytes = (head.map { bytes(of: $0) } ?? []) + payload
-                return say("received " + bytes.map { String($0, radix: 16) }.joined(separator: " "))
+                let packet = (head.map { bytes(of: $0) } ?? []) + payload
+                return say("received " + packet.map { String($0, radix: 16) }.joined(separator: " "))
             case .peerClosed: return say("received nothing")
             case .wouldBlock, .reset, .truncated, .descriptorsLost: continue
             }
