@@ -86,7 +86,7 @@ extension NameRules {
     /// - Returns: a function that says whether a user is known not to be allowed a name. Where users may have other
     ///   numbers here than the author of the rules meant, that is known of no user.
     static func denials(in names: TrustedDirectory) -> (UInt32, PortName) -> Bool {
-        guard sysNumbersEachUser else { return { _, _ in false } }
+        guard sysNumbersEachUser() else { return { _, _ in false } }
         do throws(PortError) {
             let rules = try read(in: names)
             return { !names.keepers.isAdministered(by: $0) && rules?.allow($0, $1) != true }

@@ -32,7 +32,9 @@ package enum AsyncCloser {
         var waiting: [PendingClose] = []
         /// The descriptors to close next, from the end.
         var next: [PendingClose] = []
-        var worker: Worker?
+        /// Wakes the thread that closes them; nil while there is no such thread. A thread whose event this is not any
+        /// more has been replaced.
+        var worker: ThreadEvent?
         /// Since when the worker has been closing one.
         var busySince: MonotonicInstant?
         var blockedCount = 0
@@ -63,10 +65,6 @@ package enum AsyncCloser {
             sysCloseForeign(descriptor)
             closeObserver?.didClose()
         }
-    }
-
-    private final class Worker: Sendable {
-        let hasWork = ThreadEvent()
     }
 
     private static let state = Mutex(State())
@@ -110,19 +108,19 @@ package enum AsyncCloser {
     #endif
 
     private static func wake(_ closing: PendingClose?) {
-        let (worker, isNew) = state.withLock { state -> (Worker?, Bool) in
+        let (worker, isNew) = state.withLock { state -> (ThreadEvent?, Bool) in
             if let closing { state.waiting.append(closing) }
             if let worker = state.worker {
                 if !state.isBlocked { return (worker, false) }
                 if state.blockedCount == blockedLimit { return (nil, false) }
                 state.blockedCount += 1
             }
-            let made = Worker()
+            let made = ThreadEvent()
             (state.worker, state.busySince) = (made, nil)
             return (made, true)
         }
         guard let worker else { return }
-        worker.hasWork.set()
+        worker.set()
         guard isNew else { return }
         do throws(SystemError) {
             _ = try sysStartThread(blocksSignals: true) { run(worker) }
@@ -139,18 +137,18 @@ package enum AsyncCloser {
         state.withLock { $0.callerCount -= 1 }
     }
 
-    private static func run(_ worker: Worker) {
+    private static func run(_ worker: ThreadEvent) {
         sysNameThread("port-closer")
         while state.withLock({ $0.worker === worker }) {
-            worker.hasWork.clear()
+            worker.clear()
             while let closing = next(for: worker) { closing.perform() }
-            if state.withLock({ $0.worker === worker }) { worker.hasWork.wait(until: .distantFuture) }
+            if state.withLock({ $0.worker === worker }) { worker.wait(until: .distantFuture) }
         }
         state.withLock { $0.blockedCount -= 1 }
     }
 
     /// - Returns: what the worker closes now; nil when there is nothing, or another worker has replaced it.
-    private static func next(for worker: Worker) -> PendingClose? {
+    private static func next(for worker: ThreadEvent) -> PendingClose? {
         state.withLock { state in
             guard state.worker === worker else { return nil }
             let closing = state.isSuspended ? nil : state.popFirst()

@@ -90,29 +90,19 @@ package struct EpollSet: ~Copyable, Sendable {
     /// - Returns: the ready members in the kernel's order; empty at the deadline.
     package func wait(until deadline: MonotonicInstant, limit: Int = reportLimit) -> [EpollReport] {
         var reports: [EpollReport] = []
-        do throws(SystemError) {
-            try report(until: deadline, limit: limit) { reports.append($0) }
-        } catch {
-            fatalError("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
-        }
+        wait(until: deadline, limit: limit) { reports.append($0) }
         return reports
     }
 
     /// As above; calls `body` for each ready member after the wait, and allocates nothing.
-    package func wait(until deadline: MonotonicInstant, _ body: (EpollReport) -> Void) {
-        do throws(SystemError) {
-            try report(until: deadline, limit: Self.reportLimit, body)
-        } catch {
-            fatalError("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
-        }
-    }
-
-    private func report(
-        until deadline: MonotonicInstant, limit: Int, _ body: (EpollReport) -> Void
-    ) throws(SystemError) {
-        try unsafe withUnsafeTemporaryAllocation(of: shim_epoll_record.self, capacity: limit) {
-            (records) throws(SystemError) in
-            let count = try unsafe count(until: deadline, records)
+    package func wait(until deadline: MonotonicInstant, limit: Int = reportLimit, _ body: (EpollReport) -> Void) {
+        unsafe withUnsafeTemporaryAllocation(of: shim_epoll_record.self, capacity: limit) { (records) in
+            let count: CInt
+            do throws(SystemError) {
+                count = try unsafe self.count(until: deadline, records)
+            } catch {
+                fatalError("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
+            }
             for index in 0..<Int(count) {
                 let record = unsafe records[index]
                 body(EpollReport(key: record.data, events: EpollEvents(rawValue: record.events)))

@@ -128,6 +128,5 @@ package enum SystemProbe {
 /// - Returns: nil when there is no such file, or no number in it.
 package func sysNumber(named name: String) -> Int? {
     let path = "/proc/sys/" + name.split(separator: ".").joined(separator: "/")
-    guard let file = try? sysOpen(path, .reading), let bytes = try? sysReadAll(file.raw) else { return nil }
-    return Int(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+    return sysReadText(path).flatMap { Int($0.prefix { $0 != "\n" }) }
 }

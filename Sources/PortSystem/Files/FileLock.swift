@@ -86,7 +86,7 @@ package func sysIsLocked(_ descriptor: CInt, _ kind: FileLock) throws(SystemErro
 /// Makes a call for an open-file-description lock, unless the system has refused those. An error for one file may be
 /// that file system's alone: so a second file is tried before the refusal is remembered.
 private func openFileLock(_ body: () -> CInt) throws(SystemError) -> CInt {
-    try Refusals.openFileLocks.remember({ $0.isRefusal && refusesOpenFileLocks }) {
+    try Refusals.openFileLocks.remember({ $0.isRefusal && refusesOpenFileLocks() }) {
         () throws(SystemError) in
         try retrying(.fcntl, body)
     }
@@ -99,7 +99,7 @@ func tryOpenFileLock() throws(SystemError) {
 }
 
 /// Whether the system refuses open-file-description locks to this process, whatever the file is.
-private var refusesOpenFileLocks: Bool {
+private func refusesOpenFileLocks() -> Bool {
     do throws(SystemError) {
         try tryOpenFileLock()
         return false

@@ -71,6 +71,12 @@ package func sysOpen(_ path: String, in directory: CInt = AT_FDCWD, _ mode: Open
     FileDescriptor(owning: try retrying(.open) { unsafe shim_openat(directory, path, mode.flags, 0o600) })
 }
 
+/// The text of a file; nil when it cannot be read.
+package func sysReadText(_ path: String) -> String? {
+    guard let file = try? sysOpen(path, .reading), let bytes = try? sysReadAll(file.raw) else { return nil }
+    return String(decoding: bytes, as: UTF8.self)
+}
+
 /// Makes a directory that only its owner may use.
 ///
 /// - Returns: false when there is something of that name already.

@@ -90,11 +90,11 @@ package final class LaunchedProcess: Sendable {
 
     private func signalByNumber(_ signal: CInt) throws(SystemError) {
         _ = try sysWaitForChild(nil, id, leavesUnreaped: true, blocks: false)
-        if isOurs { try sysKill(id, signal) }
+        if isStillOurs() { try sysKill(id, signal) }
     }
 
     /// Whether the child of this number is the one that was launched.
-    private var isOurs: Bool {
+    private func isStillOurs() -> Bool {
         guard let start, let found = sysProcessStart(id) else { return true }
         return start == found
     }
@@ -103,7 +103,7 @@ package final class LaunchedProcess: Sendable {
     ///
     /// - Returns: how it ended; nil while it runs.
     package func reap() throws(SystemError) -> ChildEnd? {
-        guard isOurs else { return .unknown }
+        guard isStillOurs() else { return .unknown }
         do throws(SystemError) {
             return try wait(leavesUnreaped: false)
         } catch {

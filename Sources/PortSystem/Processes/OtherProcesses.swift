@@ -59,34 +59,3 @@ package func sysProcessStart(_ process: pid_t) -> Duration? {
     }
     return .nanoseconds(ticks / rate * 1_000_000_000 + ticks % rate * 1_000_000_000 / rate)
 }
-
-/// The time since the machine's boot, including sleep: `CLOCK_BOOTTIME`.
-package func sysTimeSinceBoot() -> Duration {
-    time(CLOCK_BOOTTIME)
-}
-
-/// The time since 1970 in UTC: `CLOCK_REALTIME`.
-package func sysWallTime() -> Duration {
-    time(CLOCK_REALTIME)
-}
-
-/// The time since 1970 in UTC of a past event, by the wall clock as it is set now, to a millisecond. When the thread
-/// was preempted between two clock readings, it repeats them, up to ten times.
-///
-/// - Parameter age: how long ago the event was, by another clock.
-/// - Returns: the time.
-package func sysWallTime(before age: () -> Duration) -> Duration {
-    var time = Duration.zero
-    for _ in 0..<10 {
-        let past = age()
-        time = sysWallTime() - past
-        if age() - past < .milliseconds(1) { break }
-    }
-    return time
-}
-
-private func time(_ clock: clockid_t) -> Duration {
-    var time = timespec()
-    unsafe clock_gettime(clock, &time)
-    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-}

@@ -21,7 +21,7 @@ package enum ProcessorQuota {
     /// - Parameter root: the directory that contains `proc` and `sys`.
     /// - Returns: the limit, greater than zero.
     package static func read(root: String = "") -> Double? {
-        guard let groups = text(root + "/proc/self/cgroup") else { return nil }
+        guard let groups = sysReadText(root + "/proc/self/cgroup") else { return nil }
         return directories(of: groups)
             .flatMap { group in ancestors(of: group.path).map { group.mount + $0 } }
             .compactMap { limit(of: root + "/sys/fs/cgroup" + $0) }.min()
@@ -46,8 +46,9 @@ package enum ProcessorQuota {
     }
 
     private static func limit(of directory: String) -> Double? {
-        if let both = text(directory + "/cpu.max") { return limit(quotaAndPeriod: both) }
-        guard let quota = text(directory + "/cpu.cfs_quota_us"), let period = text(directory + "/cpu.cfs_period_us")
+        if let both = sysReadText(directory + "/cpu.max") { return limit(quotaAndPeriod: both) }
+        guard let quota = sysReadText(directory + "/cpu.cfs_quota_us"),
+            let period = sysReadText(directory + "/cpu.cfs_period_us")
         else { return nil }
         return limit(quotaAndPeriod: quota + " " + period)
     }
@@ -57,15 +58,6 @@ package enum ProcessorQuota {
         let numbers = text.split { $0 == " " || $0 == "\n" }.map { Double($0) }
         guard numbers.count == 2, let quota = numbers[0], let period = numbers[1] else { return nil }
         return quota > 0 && period > 0 ? quota / period : nil
-    }
-
-    private static func text(_ path: String) -> String? {
-        do throws(SystemError) {
-            let file = try sysOpen(path, .reading)
-            return String(decoding: try sysReadAll(file.raw), as: UTF8.self)
-        } catch {
-            return nil
-        }
     }
 }
 

@@ -52,17 +52,17 @@ public final class ThreadRunLoop: Sendable {
     @available(*, noasync, message: "A task has no thread of its own: this would be the loop of a pool's thread.")
     public static var current: ThreadRunLoop {
         if let loop = slot.value { return loop }
-        let loop = isMainThread ? main : ThreadRunLoop(threadID: sysThreadID())
+        let loop = isOnMainThread() ? main : ThreadRunLoop(threadID: sysThreadID())
         slot.value = loop
         return loop
     }
 
-    private static var isMainThread: Bool { sysThreadID() == sysProcessID() }
+    private static func isOnMainThread() -> Bool { sysThreadID() == sysProcessID() }
 
     /// Whether this is the calling thread's loop.
     public var isCurrent: Bool {
         if let loop = Self.slot.value { return loop === self }
-        guard isMain, Self.isMainThread else { return false }
+        guard isMain, Self.isOnMainThread() else { return false }
         Self.slot.value = self
         return true
     }

@@ -12,7 +12,9 @@ final class TraceRecording: RunLoopInstrument {
 
     init(of loop: ThreadRunLoop, capacity: Int) {
         threadID = loop.threadID
-        threadName = Self.name(ofThread: loop.threadID)
+        threadName =
+            sysReadText("/proc/self/task/\(loop.threadID)/comm").map { String($0.unicodeScalars.prefix { $0 != "\n" }) }
+            ?? "thread \(loop.threadID)"
         ring = Mutex(TraceRing(capacity: capacity))
     }
 
@@ -58,15 +60,6 @@ final class TraceRecording: RunLoopInstrument {
         return TraceBalance.balanced(copied, from: next, cuts: cuts, endingAt: .now)
     }
 
-    private static func name(ofThread threadID: Int32) -> String {
-        do throws(SystemError) {
-            let file = try sysOpen("/proc/self/task/\(threadID)/comm", .reading)
-            let name = try sysReadAll(file.raw).prefix { $0 != UInt8(ascii: "\n") }
-            return String(decoding: name, as: UTF8.self)
-        } catch {
-            return "thread \(threadID)"
-        }
-    }
 }
 
 /// The last events of a loop, in memory that is allocated once.

@@ -10,12 +10,12 @@ package import PortCLibrary
 
 /// Whether a number identifies one user: it is not the overflow id, or no user without a number can be behind it.
 package func sysStandsForOneUser(_ user: uid_t) -> Bool {
-    Overflow.standsForOne(user, overflow: Overflow.user) { text("/proc/self/uid_map") }
+    Overflow.standsForOne(user, overflow: Overflow.user) { sysReadText("/proc/self/uid_map") }
 }
 
 /// Whether a number identifies one group, in the same way.
 package func sysStandsForOneGroup(_ group: gid_t) -> Bool {
-    Overflow.standsForOne(group, overflow: Overflow.group) { text("/proc/self/gid_map") }
+    Overflow.standsForOne(group, overflow: Overflow.group) { sysReadText("/proc/self/gid_map") }
 }
 
 /// Whether a number that the kernel shows for a peer or a file is this process's effective user.
@@ -23,7 +23,7 @@ package func sysIsOwnUser(_ user: uid_t) -> Bool { user == sysUserID() && sysSta
 
 /// Whether this user namespace gives each user a number, as the machine's first one does: then numbers that are stored
 /// in a file mean the same users to all processes.
-package var sysNumbersEachUser: Bool { text("/proc/self/uid_map").map(Overflow.isWhole) ?? false }
+package func sysNumbersEachUser() -> Bool { sysReadText("/proc/self/uid_map").map(Overflow.isWhole) ?? false }
 
 /// The overflow ids of this system.
 enum Overflow {
@@ -45,13 +45,8 @@ enum Overflow {
     }
 
     private static func number(_ path: String) -> UInt32 {
-        text(path).flatMap { UInt32($0.prefix { $0.isNumber }) } ?? 65534
+        sysReadText(path).flatMap { UInt32($0.prefix { $0.isNumber }) } ?? 65534
     }
-}
-
-private func text(_ path: String) -> String? {
-    guard let file = try? sysOpen(path, .reading), let bytes = try? sysReadAll(file.raw) else { return nil }
-    return String(decoding: bytes, as: UTF8.self)
 }
 
 /// This process's id.

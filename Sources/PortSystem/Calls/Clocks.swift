@@ -25,16 +25,19 @@ public struct MonotonicInstant: Hashable, Sendable, Comparable, InstantProtocol 
 
     /// The present moment.
     public static var now: MonotonicInstant {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return MonotonicInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+        MonotonicInstant(CLOCK_MONOTONIC)
     }
 
     /// The current moment as of the last timer interrupt: some milliseconds old, and cheaper.
     package static var coarse: MonotonicInstant {
+        MonotonicInstant(CLOCK_MONOTONIC_COARSE)
+    }
+
+    @inline(__always)
+    private init(_ clock: clockid_t) {
         var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-        return MonotonicInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+        unsafe clock_gettime(clock, &time)
+        self.init(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
     /// The moment that is `duration` from now.
@@ -87,11 +90,6 @@ extension Duration {
     }
 }
 
-/// Suspends the thread for a while; a signal may end that earlier.
-///
-/// - Parameter duration: less than a second.
-package func sysPause(_ duration: Duration) { usleep(useconds_t(clamping: duration.nanoseconds / 1000)) }
-
 extension MonotonicInstant {
     /// The nanoseconds left until this moment, at least zero, or -1 when the moment never comes: the form that the
     /// shims use.
@@ -102,3 +100,39 @@ extension MonotonicInstant {
         return overflow ? (nanoseconds < 0 ? 0 : .max) : max(0, difference)
     }
 }
+
+/// The time since the machine's boot, including sleep: `CLOCK_BOOTTIME`.
+package func sysTimeSinceBoot() -> Duration {
+    time(CLOCK_BOOTTIME)
+}
+
+/// The time since 1970 in UTC: `CLOCK_REALTIME`.
+package func sysWallTime() -> Duration {
+    time(CLOCK_REALTIME)
+}
+
+/// The time since 1970 in UTC of a past event, by the wall clock as it is set now, to a millisecond. When the thread
+/// was preempted between two clock readings, it repeats them, up to ten times.
+///
+/// - Parameter age: how long ago the event was, by another clock.
+/// - Returns: the time.
+package func sysWallTime(before age: () -> Duration) -> Duration {
+    var time = Duration.zero
+    for _ in 0..<10 {
+        let past = age()
+        time = sysWallTime() - past
+        if age() - past < .milliseconds(1) { break }
+    }
+    return time
+}
+
+private func time(_ clock: clockid_t) -> Duration {
+    var time = timespec()
+    unsafe clock_gettime(clock, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+}
+
+/// Suspends the thread for a while; a signal may end that earlier.
+///
+/// - Parameter duration: less than a second.
+package func sysPause(_ duration: Duration) { usleep(useconds_t(clamping: duration.nanoseconds / 1000)) }
