@@ -133,7 +133,7 @@ import Testing
             try peer.send(MachMessage(id: 1), asks: 1)
             do {
                 let message = try port.next()
-                sysShutDown(peer.socket.rawValue, .receiving)
+                sysShutDown(peer.socket.rawValue, receivingOnly: true)
                 #expect(message.expectsReply)
             }
             let sockets = try #require(port.localPort.sockets)

@@ -208,7 +208,7 @@ private final class Pair {
     @Test("a socket that is shut down for receiving can still send")
     func shutDownReceiving() throws {
         let pair = try Pair()
-        sysShutDown(try #require(pair.near).rawValue, .receiving)
+        sysShutDown(try #require(pair.near).rawValue, receivingOnly: true)
         #expect(try send(#require(pair.far), [2]) == .peerClosed)
         #expect(try pair.send([1]) == .sent)
         #expect(try pair.receive() == .packet([1], descriptorCount: 0))

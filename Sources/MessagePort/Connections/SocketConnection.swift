@@ -247,7 +247,7 @@ extension SocketConnection {
         if hasUnanswered { sendPortEnded() }
         // First: a peer that finds both socket and ring closed knows that the data in the ring will be dropped.
         receiver.ring.object?.close()
-        sysShutDown(descriptor.rawValue, .receiving)
+        sysShutDown(descriptor.rawValue, receivingOnly: true)
         // After the last packet can have come: a thread that is receiving, and sees it afterwards, drops them all.
         receiver.hasPortEnded.store(true, ordering: .sequentiallyConsistent)
         receiver.dropUnread(from: self)

@@ -128,18 +128,14 @@ private func withSocketAddress<Result>(
     }
 }
 
-/// The directions in which a connection can be shut down.
-package enum Shutdown: Sendable {
-    /// Both: the peer sees the end at once, even if other processes hold the descriptor.
-    case both
-    /// The peer can send no more; what we send still arrives.
-    case receiving
-}
-
-/// Ends a connection in one or both directions.
-package func sysShutDown(_ socket: CInt, _ direction: Shutdown = .both) {
+/// Ends a connection: the peer sees the end at once, even if other processes hold the descriptor.
+///
+/// - Parameters:
+///   - socket: the socket.
+///   - receivingOnly: only keeps the peer from sending more: what we send still arrives.
+package func sysShutDown(_ socket: CInt, receivingOnly: Bool = false) {
     do throws(SystemError) {
-        _ = try retrying(.shutdown) { shutdown(socket, CInt(direction == .both ? SHUT_RDWR : SHUT_RD)) }
+        _ = try retrying(.shutdown) { shutdown(socket, CInt(receivingOnly ? SHUT_RD : SHUT_RDWR)) }
     } catch {
         if error.code != ENOTCONN && !error.isRefusal {
             fatalError("shutdown of descriptor \(socket) failed: \(error). Was it closed by someone else?")

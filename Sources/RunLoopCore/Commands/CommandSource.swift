@@ -162,7 +162,7 @@ extension CommandSource {
         let registered: Callback
         let removed: Callback
         /// The target of the requests that are posted to the client's loop.
-        private let notificationTarget = NotificationTarget()
+        private let notificationTarget = Shared(())
         /// Lives while there is a pending notice, which holds the source.
         private weak let buffer: CommandBuffer<Command>?
 
@@ -211,9 +211,6 @@ extension CommandSource {
             }
         }
     }
-
-    /// The target of the requests that notify a client.
-    private final class NotificationTarget: Sendable {}
 
     /// Notifies a client, on its loop, when the source can be reached and when it no longer can.
     ///

@@ -14,9 +14,9 @@ extension ThreadRunLoop {
     ///
     /// - Returns: all entries; the caller passes them to `endWait`.
     func startBusyPolling(in mode: Int) -> SmallList<BusyPollEntry> {
-        let old = busyPollSet.entries
-        if !busyPollSet.isEmpty, !busyPollSet.isStale, old.allSatisfy({ $0.isBusyPolled }) { return old }
-        busyPollSet.isStale = false
+        let old = threadState.busyPolls
+        if threadState.isBusyPolling, !threadState.busyPollsAreStale, old.allSatisfy({ $0.isBusyPolled }) { return old }
+        threadState.busyPollsAreStale = false
         let sources = state.withLock { state in
             var sources: SmallList<RunLoopSource> = .none
             for registration in state.modes[mode].recentReports {
@@ -40,7 +40,7 @@ extension ThreadRunLoop {
         for known in old where !entries.contains(where: { $0.pollable === known.pollable }) {
             known.pollable.endBusyPolling(known.poll)
         }
-        busyPollSet.entries = entries
+        threadState.busyPolls = entries
         return entries
     }
 
@@ -53,31 +53,31 @@ extension ThreadRunLoop {
                 remaining.append(entry)
             } else {
                 entry.pollable.endBusyPolling(entry.poll)
-                busyPollSet.isStale = true
+                threadState.busyPollsAreStale = true
             }
         }
-        busyPollSet.entries = remaining
+        threadState.busyPolls = remaining
     }
 
     /// Receives what has arrived where the loop still polls while it handles events.
     ///
     /// - Returns: whether there was something.
     func receivePolledArrivals() -> Bool {
-        if busyPollSet.isEmpty { return false }
+        if !threadState.isBusyPolling { return false }
         var (hasArrival, isOver) = (false, false)
-        for entry in busyPollSet.entries {
+        for entry in threadState.busyPolls {
             if entry.isBusyPolled, entry.pollable.hasArrived, entry.pollable.receiveArrivals() { hasArrival = true }
             if !entry.isBusyPolled { isOver = true }
         }
-        if isOver { endWait(at: busyPollSet.entries) }
+        if isOver { endWait(at: threadState.busyPolls) }
         return hasArrival
     }
 
     /// Stops polling everywhere. What has arrived is received.
     func stopBusyPolling() {
-        if busyPollSet.isEmpty { return }
-        let entries = busyPollSet.entries
-        busyPollSet.entries = .none
+        if !threadState.isBusyPolling { return }
+        let entries = threadState.busyPolls
+        threadState.busyPolls = .none
         for entry in entries { entry.pollable.endBusyPolling(entry.poll) }
     }
 }

@@ -60,7 +60,7 @@ extension ThreadRunLoop {
     ) -> RunLoopRunResult {
         preconditionOnLoop("Running a loop")
         if isMain { beginServingMainQueue() }
-        let (index, result) = state.withLock { $0.beginRun(in: mode, inside: performing.ids) }
+        let (index, result) = state.withLock { $0.beginRun(in: mode, inside: threadState.performing) }
         guard let index else { return result }
         var run = LoopRun(
             mode: index, deadline: deadline, polls: polls, returnsAfterSource: returnsAfterSource,
@@ -86,7 +86,7 @@ extension ThreadRunLoop {
             fatalError("A request waits in one mode: the common modes stand for several. Name one of them.")
         }
         if !condition() { return .handledSource }
-        let index = state.withLock { $0.beginConditionalRun(in: mode, inside: performing.ids) }
+        let index = state.withLock { $0.beginConditionalRun(in: mode, inside: threadState.performing) }
         var run = LoopRun(
             mode: index, deadline: deadline, polls: deadline != .distantFuture && deadline <= .now,
             returnsAfterSource: false, isConditional: true)
@@ -299,13 +299,13 @@ extension ThreadRunLoop {
             guard state.withLock({ $0.dequeueForPerform(source, in: run.mode, near: registration) }) else {
                 return false
             }
-            performing.begin(source)
+            threadState.beginPerform(source)
         }
         source.isNotified.store(false, ordering: .sequentiallyConsistent)
         let outcome = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source) {
             mayContinue(with: source, near: registration, &run, while: condition)
         }
-        performing.endLast()
+        threadState.endPerform()
         if outcome.isReady != false, source.isValid, outcome.isReady ?? source.routine.isReady() { source.ring() }
         return outcome.hasHandled
     }
@@ -334,23 +334,5 @@ extension ThreadRunLoop {
         run.hasJustFiredTimers = false
         counts.didBeginPass()
         return true
-    }
-}
-
-// @unchecked: only the loop's thread performs, and begins runs inside a perform.
-/// The version-1 sources whose perform routines are in progress, innermost last.
-@safe final class SourceStack: @unchecked Sendable {
-    // SAFETY: only the loop's thread uses the list, and no access contains another. A dynamic check of that would cost
-    // each message more than the list itself.
-    @exclusivity(unchecked) private var list: [ItemID] = []  // loop thread
-
-    var ids: [ItemID] { unsafe list }
-
-    func begin(_ source: RunLoopSource) {
-        unsafe list.append(source.id)
-    }
-
-    func endLast() {
-        _ = unsafe list.popLast()
     }
 }

@@ -95,7 +95,7 @@ extension ThreadRunLoop {
                 if answer == .gone { continue }
                 run.hasJustFiredTimers = false
                 if answer == .mainQueue { return .mainQueue }
-                if answer == .begins { performing.begin(source) }
+                if answer == .begins { threadState.beginPerform(source) }
                 return .source(source, near: poll.candidate?.registration ?? 0, hasBegun: answer == .begins)
             case .timers:
                 run.hasJustFiredTimers = true
@@ -158,7 +158,7 @@ extension ThreadRunLoop {
         var hasReport = false
         set.wait(until: deadline) { sources in
             hasReport = true
-            busyPollSet.isStale = true
+            threadState.busyPollsAreStale = true
             state.withLock { state in
                 sources.forEach { state.noteReport(of: $0, in: mode, pass: report) }
             }
@@ -369,8 +369,8 @@ extension ThreadRunLoop {
                 entry.pollable.endBusyPolling(entry.poll)
             }
         }
-        busyPollSet.entries = reported
-        busyPollSet.isStale = true
+        threadState.busyPolls = reported
+        threadState.busyPollsAreStale = true
         return reported
     }
 

@@ -24,9 +24,8 @@ public final class ThreadRunLoop: Sendable {
     let parker = LoopParker()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     let counts = LoopCounts()  // written by the loop's thread
-    let performing = SourceStack()  // loop thread
     let processors = ProcessorAllowance()  // loop thread
-    let busyPollSet = BusyPollSet()  // loop thread
+    let threadState = LoopThreadState()  // loop thread
     let instruments = Mutex(Instruments())  // takes no other lock
     /// What the thread waits for, as noted by the layer that makes it wait, for other threads to read.
     package let waitNote = Mutex<(any AnyObject & Sendable)?>(nil)  // takes no other lock

@@ -22,12 +22,7 @@ public final class RunLoopTracer: Sendable {
     /// The most events of a loop that can be stored.
     public static let maximumCapacity = 1_048_576
 
-    private struct Attachment {
-        weak var loop: ThreadRunLoop?
-        var recording: TraceRecording
-    }
-
-    private let attachments = Mutex<[Attachment]>([])
+    private let attachments = Mutex<[TraceRecording]>([])
 
     /// How many events of each loop are stored.
     public let capacity: Int
@@ -45,8 +40,7 @@ public final class RunLoopTracer: Sendable {
     }
 
     deinit {
-        let all = attachments.withLock { $0 }
-        for attachment in all { attachment.loop?.remove(attachment.recording) }
+        for recording in recordings { recording.loop?.remove(recording) }
     }
 
     /// Records what a loop does from now on, until ``detach(from:)``. Attaching twice changes nothing, and a loop whose
@@ -56,13 +50,9 @@ public final class RunLoopTracer: Sendable {
     public func attach(to loop: ThreadRunLoop) {
         if loop.hasEnded { return }
         attachments.withLock { attachments in
-            let recording: TraceRecording
-            if let old = attachments.first(where: { $0.loop === loop }) {
-                recording = old.recording
-            } else {
-                recording = TraceRecording(of: loop, capacity: capacity)
-                attachments.append(Attachment(loop: loop, recording: recording))
-            }
+            let known = attachments.first { $0.loop === loop }
+            let recording = known ?? TraceRecording(of: loop, capacity: capacity)
+            if known == nil { attachments.append(recording) }
             recording.open()
             loop.add(recording)
         }
@@ -73,7 +63,7 @@ public final class RunLoopTracer: Sendable {
     /// - Parameter loop: the loop.
     public func detach(from loop: ThreadRunLoop) {
         attachments.withLock { attachments in
-            guard let recording = attachments.first(where: { $0.loop === loop })?.recording else { return }
+            guard let recording = attachments.first(where: { $0.loop === loop }) else { return }
             loop.remove(recording)
             recording.close()
         }
@@ -94,7 +84,7 @@ public final class RunLoopTracer: Sendable {
     }
 
     var recordings: [TraceRecording] {
-        attachments.withLock { $0.map(\.recording) }
+        attachments.withLock { $0 }
     }
 }
 

@@ -6,11 +6,13 @@ import Synchronization
 
 /// What a tracer has recorded of one loop. It outlives the loop and the thread.
 final class TraceRecording: RunLoopInstrument {
+    weak let loop: ThreadRunLoop?
     let threadID: Int32  // immutable
     let threadName: String  // immutable
     private let ring: Mutex<TraceRing>  // taken on the loop's thread for each event
 
     init(of loop: ThreadRunLoop, capacity: Int) {
+        self.loop = loop
         threadID = loop.threadID
         threadName =
             sysReadText("/proc/self/task/\(loop.threadID)/comm").map { String($0.unicodeScalars.prefix { $0 != "\n" }) }
