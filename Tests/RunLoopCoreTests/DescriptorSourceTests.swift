@@ -249,7 +249,7 @@ import Testing
                 }
                 var count = 0
                 try last.put()
-                set.wait(until: .distantPast) { count += $0.all.contains(lastSource) ? 1 : 0 }
+                set.wait(until: .distantPast) { count += $0.contains(lastSource) ? 1 : 0 }
                 #expect(count == 1)
             }
         }

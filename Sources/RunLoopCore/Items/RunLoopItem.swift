@@ -39,55 +39,27 @@ enum RunLoopItem: Sendable {
 /// The loops that an item is in. A loop leaves the list when the item is removed from it or invalidated, or when its
 /// thread ends, so neither side holds a reference longer than it needs it.
 struct LoopMembership: Sendable {
-    /// A short list, and whether the item is valid, in the size of a pointer: there may be very many items.
-    private enum Storage {
-        case invalid, none
-        case one(ThreadRunLoop)
-        case many([ThreadRunLoop])
-    }
+    /// Nil when the item is invalid. It has the size of a pointer, as there may be very many items.
+    private var list: SmallList<ThreadRunLoop>? = SmallList()
 
-    private var membership = Storage.none
+    var loops: SmallList<ThreadRunLoop> { list ?? SmallList() }
 
-    var loops: SmallList<ThreadRunLoop> {
-        switch membership {
-        case .invalid, .none: .none
-        case .one(let loop): .one(loop)
-        case .many(let loops): .many(loops)
-        }
-    }
-
-    var isValid: Bool { if case .invalid = membership { false } else { true } }
+    var isValid: Bool { list != nil }
 
     mutating func insert(_ loop: ThreadRunLoop) {
-        if !isValid || loops.contains(loop) { return }
-        var loops = loops
-        loops.append(loop)
-        set(loops)
+        if let list, !list.contains(loop) { self.list?.append(loop) }
     }
 
     mutating func remove(_ loop: ThreadRunLoop) {
-        if !isValid { return }
-        var loops = loops
-        loops.removeAll { $0 == loop }
-        set(loops)
-    }
-
-    private mutating func set(_ loops: SmallList<ThreadRunLoop>) {
-        membership =
-            switch loops {
-            case .none: .none
-            case .one(let loop): .one(loop)
-            case .many(let loops): .many(loops)
-            }
+        list?.removeAll { $0 == loop }
     }
 
     /// Makes the item invalid.
     ///
     /// - Returns: the loops that it must leave; nil when it was already invalid.
     mutating func invalidate() -> SmallList<ThreadRunLoop>? {
-        if !isValid { return nil }
-        defer { membership = .invalid }
-        return loops
+        defer { list = nil }
+        return list
     }
 
     /// Adds an item to a loop. The caller holds the item's lock, which comes before the loop's.

@@ -213,9 +213,7 @@ extension RunLoopSource {
 
     /// Whether it is in this loop, and in no other.
     package func isIn(only loop: ThreadRunLoop) -> Bool {
-        state.withLock { state in
-            if case .one(let home) = state.membership.loops { home === loop } else { false }
-        }
+        state.withLock { $0.membership.loops.only === loop }
     }
 
     /// One of them; nil when it is in none.
@@ -341,11 +339,7 @@ extension RunLoopSource {
         }
         if isNotified.exchange(true, ordering: .sequentiallyConsistent) { return }
         let (loops, registration) = state.withLock { ($0.membership.loops, $0.registration) }
-        switch loops {
-        case .none: break
-        case .one(let loop): loop.noteReadiness(of: self, near: registration)
-        case .many(let loops): for loop in loops { loop.noteReadiness(of: self, near: registration) }
-        }
+        loops.forEach { $0.noteReadiness(of: self, near: registration) }
     }
 
     /// Clears the mark of a custom source.

@@ -18,14 +18,14 @@ extension ThreadRunLoop {
         if threadState.isBusyPolling, !threadState.busyPollsAreStale, old.allSatisfy({ $0.isBusyPolled }) { return old }
         threadState.busyPollsAreStale = false
         let sources = state.withLock { state in
-            var sources: SmallList<RunLoopSource> = .none
+            var sources = SmallList<RunLoopSource>()
             for registration in state.modes[mode].recentReports {
                 if let source = state.registrations.list[registration].source { sources.append(source) }
             }
             return sources
         }
         for known in old where !known.isBusyPolled { known.pollable.endBusyPolling(known.poll) }
-        var entries: SmallList<BusyPollEntry> = .none
+        var entries = SmallList<BusyPollEntry>()
         for source in sources {
             source.routine.visitPollables { pollable in
                 if let known = old.first(where: { $0.pollable === pollable && $0.source == source.id }),
@@ -47,7 +47,7 @@ extension ThreadRunLoop {
     /// A wait in which the loop polled is over. It continues to poll where it may.
     func endWait(at entries: SmallList<BusyPollEntry>) {
         if entries.allSatisfy({ $0.isBusyPolled }) { return }
-        var remaining: SmallList<BusyPollEntry> = .none
+        var remaining = SmallList<BusyPollEntry>()
         for entry in entries {
             if entry.isBusyPolled || entry.pollable.continueBusyPolling(entry.poll, for: entry.source, on: self) {
                 remaining.append(entry)
@@ -77,7 +77,7 @@ extension ThreadRunLoop {
     func stopBusyPolling() {
         if !threadState.isBusyPolling { return }
         let entries = threadState.busyPolls
-        threadState.busyPolls = .none
+        threadState.busyPolls = SmallList()
         for entry in entries { entry.pollable.endBusyPolling(entry.poll) }
     }
 }

@@ -264,7 +264,7 @@ extension ThreadRunLoop {
     /// Polls up to `attempts` times whether something has arrived.
     private func hasArrival(at entries: SmallList<BusyPollEntry>, attempts: Int) -> Bool {
         // Mostly there is one entry. It has a loop of its own, so that no poll counts references.
-        if case .one(let entry) = entries { return hasArrival(at: entry.pollable, attempts: attempts) }
+        if let entry = entries.only { return hasArrival(at: entry.pollable, attempts: attempts) }
         for _ in 0..<attempts {
             if parker.isNotified || entries.contains(where: { $0.pollable.hasArrived && $0.pollable.receiveArrivals() })
             {
@@ -361,7 +361,7 @@ extension ThreadRunLoop {
     private func entriesToPark(in mode: Int, _ set: DescriptorSet) -> SmallList<BusyPollEntry> {
         let entries = startBusyPolling(in: mode)
         if areReported(entries, by: set) { return entries }
-        var reported: SmallList<BusyPollEntry> = .none
+        var reported = SmallList<BusyPollEntry>()
         for entry in entries {
             if entry.pollable.wakeChannel?.join(set) == true {
                 reported.append(entry)

@@ -29,7 +29,7 @@ struct DescriptorWatch: Sendable {
 final class DescriptorSet: Sendable {
     fileprivate struct Entry {
         var descriptor: CInt
-        var sources: SourceList
+        var sources: SmallList<RunLoopSource>
         /// Set for a wake channel, which no source watches.
         var channel: WakeChannelWatch?
 
@@ -88,7 +88,7 @@ final class DescriptorSet: Sendable {
     /// - Parameters:
     ///   - deadline: when to give up.
     ///   - body: called for the sources of each descriptor that is ready.
-    func wait(until deadline: MonotonicInstant, _ body: (SourceList) -> Void) {
+    func wait(until deadline: MonotonicInstant, _ body: (SmallList<RunLoopSource>) -> Void) {
         let kernel = state.withLock { $0.kernel }
         var mustRenew = false
         kernel.value.wait(until: deadline) { report in
@@ -142,7 +142,7 @@ extension DescriptorSet.Registrations {
                 try kernel.value.modify(descriptor, .readable, key: lastKey + 1)
                 return (register(descriptor, source), true)
             }
-            let isNew = entries[key]?.sources.all.contains(source) != true
+            let isNew = entries[key]?.sources.contains(source) != true
             if isNew { entries[key]?.sources.append(source) }
             return (key, isNew)
         }
@@ -152,13 +152,13 @@ extension DescriptorSet.Registrations {
     private mutating func register(_ descriptor: CInt, _ source: RunLoopSource) -> UInt64 {
         lastKey += 1
         keys[descriptor] = lastKey
-        entries[lastKey] = DescriptorSet.Entry(descriptor: descriptor, sources: SourceList(source))
+        entries[lastKey] = DescriptorSet.Entry(descriptor: descriptor, sources: SmallList(source))
         return lastKey
     }
 
     fileprivate mutating func leave(_ key: UInt64, _ source: RunLoopSource) {
         guard var entry = entries[key] else { return }
-        entry.sources.remove(source)
+        entry.sources.removeAll { $0 === source }
         entries[key] = entry.sources.isEmpty ? nil : entry
         // A number that was closed and opened again belongs to a later registration.
         guard entry.sources.isEmpty, keys[entry.descriptor] == key else { return }
@@ -169,7 +169,7 @@ extension DescriptorSet.Registrations {
     fileprivate mutating func join(
         wakeChannel descriptor: CInt, _ channel: WakeChannelWatch
     ) throws(SystemError) -> UInt64 {
-        let entry = DescriptorSet.Entry(descriptor: descriptor, sources: SourceList(), channel: channel)
+        let entry = DescriptorSet.Entry(descriptor: descriptor, sources: SmallList(), channel: channel)
         try kernel.value.add(descriptor, entry.events, key: lastKey + 1)
         lastKey += 1
         keys[descriptor] = lastKey

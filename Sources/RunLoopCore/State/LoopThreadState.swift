@@ -22,7 +22,7 @@ final class BusyPollEntry: Sendable {
     // SAFETY: only the loop's thread uses these, and no access contains another. A dynamic check of that would cost each
     // message more than the lists themselves.
     @exclusivity(unchecked) private var performingIDs: [ItemID] = []  // loop thread
-    @exclusivity(unchecked) private var entries: SmallList<BusyPollEntry> = .none  // loop thread
+    @exclusivity(unchecked) private var entries = SmallList<BusyPollEntry>()  // loop thread
     @exclusivity(unchecked) private var mayHaveMore = false  // loop thread
 
     /// The version-1 sources whose perform routines are in progress, innermost last.
@@ -43,7 +43,7 @@ final class BusyPollEntry: Sendable {
     }
 
     /// Whether there is such memory.
-    var isBusyPolling: Bool { if case .none = unsafe entries { false } else { true } }
+    var isBusyPolling: Bool { unsafe !entries.isEmpty }
 
     /// Whether other memory may be worth polling since the list was made: the kernel has reported something, or an
     /// entry has gone.

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A list that mostly has one element or none: those are stored inline, without an allocation. A copy retains one
-/// object.
-enum SmallList<Element: Sendable>: Sendable {
-    case none
-    case one(Element)
-    case many([Element])
+/// A list of objects that mostly has one or none: those are stored inline, without an allocation. It has the size of a
+/// pointer, also where it is optional, and a copy retains one object.
+struct SmallList<Element: AnyObject & Sendable>: Sendable {
+    // SAFETY: every object in it is an Element.
+    private var objects = ObjectList.none
+
+    init() {}
+
+    init(_ element: Element) { objects = .one(element) }
 
     init(_ elements: [Element]) {
-        self =
+        objects =
             switch elements.count {
             case 0: .none
             case 1: .one(elements[0])
@@ -17,14 +20,31 @@ enum SmallList<Element: Sendable>: Sendable {
             }
     }
 
+    /// Whether it has no element.
+    var isEmpty: Bool { if case .none = objects { true } else { false } }
+
+    /// The element, when there is one and no other.
+    var only: Element? {
+        if case .one(let object) = objects { unsafe unsafeDowncast(object, to: Element.self) } else { nil }
+    }
+
+    /// Calls `body` for each. Allocates nothing, and counts no references.
+    func forEach(_ body: (Element) -> Void) {
+        switch objects {
+        case .none: break
+        case .one(let object): unsafe body(unsafeDowncast(object, to: Element.self))
+        case .many(let list): for object in list { unsafe body(unsafeDowncast(object, to: Element.self)) }
+        }
+    }
+
     mutating func append(_ element: Element) {
-        switch self {
-        case .none: self = .one(element)
-        case .one(let first): self = .many([first, element])
-        case .many(var elements):
-            self = .none  // so that the array is changed in place
-            elements.append(element)
-            self = .many(elements)
+        switch objects {
+        case .none: objects = .one(element)
+        case .one(let first): objects = .many([first, element])
+        case .many(var list):
+            objects = .none  // so that the array is changed in place
+            list.append(element)
+            objects = .many(list)
         }
     }
 
@@ -33,21 +53,28 @@ enum SmallList<Element: Sendable>: Sendable {
     }
 }
 
+/// What a small list has. It is not generic, so the compiler knows that a pointer has spare bits for the case.
+private enum ObjectList: Sendable {
+    case none
+    case one(any AnyObject & Sendable)
+    case many([any AnyObject & Sendable])
+}
+
 extension SmallList: RandomAccessCollection {
     var startIndex: Int { 0 }
 
     var endIndex: Int {
-        switch self {
+        switch objects {
         case .none: 0
         case .one: 1
-        case .many(let elements): elements.count
+        case .many(let list): list.count
         }
     }
 
     subscript(position: Int) -> Element {
-        switch self {
-        case .one(let element) where position == 0: element
-        case .many(let elements): elements[position]
+        switch objects {
+        case .one(let object) where position == 0: unsafe unsafeDowncast(object, to: Element.self)
+        case .many(let list): unsafe unsafeDowncast(list[position], to: Element.self)
         default: fatalError("A list has no element \(position). Look at how many there are first.")
         }
     }
