@@ -202,13 +202,7 @@ package final class PortReader: Sendable {
             }
         }
         reference.set(WeakReference(source))
-        guard try localPort.attach(source) else { throw PortError(.invalidPort).at(localPort.label) }
-        do throws(PortError) {
-            try loop.addOrThrow(source, to: .default)
-        } catch {
-            end()
-            throw error
-        }
+        try localPort.attach(source, to: loop, in: .default)
     }
 
     /// Resumes after the queue was full: to be called when a message was dequeued.

@@ -29,6 +29,21 @@ extension LocalPort {
         return true
     }
 
+    /// As `attach`, and adds the source to a loop.
+    ///
+    /// - Throws: `invalidPort` when the port is dead; then the source is in no loop. Why the loop cannot watch it; then
+    ///   it is invalid.
+    func attach(_ source: RunLoopSource, to loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
+        guard try attach(source) else { throw PortError(.invalidPort).at(label) }
+        do throws(PortError) {
+            try loop.addOrThrow(source, to: mode)
+        } catch {
+            detach(source)
+            source.invalidate()
+            throw error
+        }
+    }
+
     /// Messages no longer signal the source.
     func detach(_ source: RunLoopSource) {
         state.withLock { $0.sources.remove(source) }
@@ -80,7 +95,7 @@ extension LocalPort {
             if state.mailbox.isDead { return nil }
             let others = state.sources.all.filter { source in !watching.contains { $0 === source } }
             guard others.isEmpty else { return others }
-            if let failure = state.coldState.doorbell?.watch(sockets) { throw failure }
+            try state.coldState.doorbell?.watch(sockets)
             state.coldState.sockets = sockets
             state.mailbox.revokeLease()  // from now on the sockets are polled between messages
             sockets.quotas.whenBelowLimits { sockets.resume($0) }

@@ -58,14 +58,9 @@ public final class PortDoorbell: Sendable {
 
     /// Becomes readable for what arrives in the port's sockets too. The caller holds the port's lock.
     ///
-    /// - Returns: why that is not possible.
-    func watch(_ sockets: PortSockets) -> PortError? {
-        do throws(SystemError) {
-            try members.add(sockets.rawValue, .readable, key: Self.socketsKey)
-            return nil
-        } catch {
-            return PortError(error)
-        }
+    /// - Throws: `descriptorLimit` and `systemCallFailed` when that is not possible.
+    func watch(_ sockets: PortSockets) throws(PortError) {
+        try PortError.converting(members.add(sockets.rawValue, .readable, key: Self.socketsKey))
     }
 }
 
@@ -74,16 +69,14 @@ extension LocalPort {
         try checkProcess()
         if let doorbell = state.withLock({ $0.coldState.doorbell }) { return doorbell }
         let made = try PortDoorbell()
-        let result = state.withLock { state -> Result<PortDoorbell, PortError> in
-            if state.mailbox.isDead { return .failure(PortError(.invalidPort).at(label)) }
-            if let doorbell = state.coldState.doorbell { return .success(doorbell) }
-            if let sockets = state.coldState.sockets, let failure = made.watch(sockets) { return .failure(failure) }
+        defer { willReceiveElsewhere() }
+        return try state.withLock { (state) throws(PortError) -> PortDoorbell in
+            if state.mailbox.isDead { throw PortError(.invalidPort).at(label) }
+            if let doorbell = state.coldState.doorbell { return doorbell }
+            if let sockets = state.coldState.sockets { try made.watch(sockets) }
             state.mailbox.revokeLease()  // from now on each dequeue updates the doorbell
-            made.match(state.mailbox)
-            state.coldState.doorbell = made
-            return .success(made)
+            state.coldState.doorbell = made  // the lock makes it agree with the queue
+            return made
         }
-        willReceiveElsewhere()
-        return try result.get()
     }
 }

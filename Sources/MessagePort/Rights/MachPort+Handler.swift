@@ -143,14 +143,7 @@ extension MachPort {
         let dispatch = PortDispatch(self, generation, dispatcher)
         let made = RunLoopSource(name: "port dispatch", routine: dispatch)
         dispatch.setSource(made)
-        guard try localPort.attach(made) else { throw PortError(.invalidPort).at(localPort.label) }
-        do throws(PortError) {
-            try loop.addOrThrow(made, to: .default)
-        } catch {
-            localPort.detach(made)
-            made.invalidate()
-            throw error
-        }
+        try localPort.attach(made, to: loop, in: .default)
         giveOwnership(to: .dispatcher(made), generation)
         if !isValid { throw PortError(.invalidPort).at(localPort.label) }
     }

@@ -245,14 +245,7 @@ extension MachPort {
         try localPort.checkProcess()
         let generation = localPort.makeGeneration()
         let (source, service) = makeSource(generation)
-        guard try localPort.attach(source) else { throw PortError(.invalidPort).at(localPort.label) }
-        do throws(PortError) {
-            try loop.addOrThrow(source, to: mode)
-        } catch {
-            localPort.detach(source)
-            source.invalidate()
-            throw error
-        }
+        try localPort.attach(source, to: loop, in: mode)
         giveOwnership(to: service, generation)
         if !isValid { throw PortError(.invalidPort).at(localPort.label) }
     }

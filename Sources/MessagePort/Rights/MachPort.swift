@@ -166,12 +166,11 @@ extension MachPort {
         let deadline = MonotonicInstant.after(limit)
         let loop = ThreadRunLoop.current
         let source = RunLoopSource(label: .portReceive, routine: ReceiveRoutine(localPort: localPort))
-        guard try localPort.attach(source) else { throw PortError(.invalidPort).at(localPort.label) }
+        try localPort.attach(source, to: loop, in: .portReceive)
         defer {
             localPort.detach(source)
             source.invalidate()
         }
-        try loop.addOrThrow(source, to: .portReceive)
         while true {
             if let message = try tryReceive() { return message }
             let result = loop.run(
@@ -341,16 +340,7 @@ extension MachPort {
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) throws(PortError) -> NoticeRequest {
         try localPort.checkProcess()  // before the loop's lock is acquired
-        let request = NoticeRequest()
-        let notice = LoopNotification<Void>(on: loop, in: mode) { _ in if request.begin() { handler() } }
-        do throws(PortError) {
-            try localPort.watchSenders(notice)
-        } catch {
-            notice.cancel()
-            throw error
-        }
-        request.setCancellation { [weak notice] in notice?.cancel() }
-        return request
+        return try NoticeRequest.pending(on: loop, in: mode, { handler() }, localPort.watchSenders)
     }
 
     /// Sets what is called once on a run loop when the port becomes invalid.

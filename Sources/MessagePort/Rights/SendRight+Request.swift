@@ -271,15 +271,6 @@ extension SendRight {
         _ handler: @escaping @Sendable (SendPossibility) -> Void
     ) throws(PortError) -> NoticeRequest {
         try destination.checkProcess()  // before the loop's lock is acquired
-        let request = NoticeRequest()
-        let notice = LoopNotification<SendPossibility>(on: loop, in: mode) { if request.begin() { handler($0) } }
-        do throws(PortError) {
-            try destination.watchRoom(notice)
-        } catch {
-            notice.cancel()
-            throw error
-        }
-        request.setCancellation { [weak notice] in notice?.cancel() }
-        return request
+        return try NoticeRequest.pending(on: loop, in: mode, handler, destination.watchRoom)
     }
 }

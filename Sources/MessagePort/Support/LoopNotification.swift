@@ -130,6 +130,25 @@ public final class NoticeRequest: Sendable {
         return true
     }
 
+    /// Makes a pending notice, which `watch` registers.
+    ///
+    /// - Throws: what `watch` throws; then nothing is pending.
+    static func pending<Content>(
+        on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping @Sendable (Content) -> Void,
+        _ watch: (LoopNotification<Content>) throws(PortError) -> Void
+    ) throws(PortError) -> NoticeRequest {
+        let request = NoticeRequest()
+        let notice = LoopNotification<Content>(on: loop, in: mode) { if request.begin() { handler($0) } }
+        do throws(PortError) {
+            try watch(notice)
+        } catch {
+            notice.cancel()
+            throw error
+        }
+        request.setCancellation { [weak notice] in notice?.cancel() }
+        return request
+    }
+
     /// The notice is pending now.
     ///
     /// - Parameter cancellation: removes it; does nothing once it was delivered. It does not retain what it removes.

@@ -23,17 +23,10 @@ enum Bootstrap {
 
     /// The right to the parent's port; nil when there is none.
     static func right() throws(PortError) -> SendRight? {
-        let result = adopted.withLock { adopted -> Result<SendRight?, PortError> in
-            if let adopted { return .success(adopted) }
-            guard let value = sysEnvironment(variable) else { return .success(nil) }
-            do throws(PortError) {
-                adopted = try adopt(value)
-                return .success(adopted)
-            } catch {
-                return .failure(error)
-            }
+        try adopted.withLock { (adopted) throws(PortError) -> SendRight? in
+            if adopted == nil, let value = sysEnvironment(variable) { adopted = try adopt(value) }
+            return adopted
         }
-        return try result.get()
     }
 
     /// Takes over the descriptor that the variable names, if it is the intended one.

@@ -153,7 +153,8 @@ extension WorkerRecord {
     /// Notifies the watcher once, on its loop, when the worker has ended.
     func watch(_ watcher: ExitWatcher) throws(PortError) {
         try checkProcess()
-        let source = exitSource()
+        // It notices the end of a process, and that of the watcher's loop.
+        let source = RunLoopSource(name: "worker end", keepsModeAlive: false, routine: EndRoutine(record: self))
         if let process, exit == nil {
             try PortError.converting(source.watch(pollable: process.rawValue))
         }
@@ -173,11 +174,6 @@ extension WorkerRecord {
         }
         // A loop that had ended before does not cancel the source.
         if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
-    }
-
-    /// Makes the source that notices the end of a process, and that of the watcher's loop.
-    private func exitSource() -> RunLoopSource {
-        RunLoopSource(name: "worker end", keepsModeAlive: false, routine: EndRoutine(record: self))
     }
 
     /// How many watchers there are.
