@@ -19,36 +19,43 @@ extension LocalPort {
 
     private func sendWaiting(_ offered: inout MachMessage?, until deadline: MonotonicInstant) throws(PortError) {
         spinForRoom(until: deadline)
-        switch admit(&offered, orWaiting: .ofThread()) {
-        case .accepted: return
-        case .dead: throw PortError(.deadName)
-        case .full: throw PortError(.sendTimedOut)
-        case .wait(let sender):
-            let wasWoken = sender.wait(until: deadline)
-            try stopWaiting(sender, PortError(.sendTimedOut))
-            if wasWoken { sender.recycle() }
-        }
+        guard let sender = try enqueue(&offered, orWaiting: .ofThread()) else { return }
+        let wasWoken = sender.wait(until: deadline)
+        try stopWaiting(sender, PortError(.sendTimedOut))
+        if wasWoken { sender.recycle() }
     }
 
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError)
     {
         try checkProcess()
         var offered: MachMessage? = message
-        switch admit(&offered, orWaiting: wait.mayWait ? BlockedSender(.task(wait)) : nil) {
-        case .accepted: return
+        let made = try enqueue(&offered, orWaiting: wait.mayWait ? BlockedSender(.task(wait)) : nil)
+        guard let sender = made else { return }
+        var failure = PortError(.deadName)
+        while state.withLock({ $0.mailbox.isWaiting(sender) }) {
+            do throws(PortError) {
+                try await wait.wait()
+            } catch {
+                failure = error
+                break
+            }
+        }
+        try stopWaiting(sender, failure)
+    }
+
+    /// Queues a message; without room, the sender waits. It is made only then, and without the lock.
+    ///
+    /// - Returns: the sender, if it waits.
+    private func enqueue(
+        _ offered: inout MachMessage?, orWaiting makeSender: @autoclosure () -> BlockedSender?
+    ) throws(PortError) -> BlockedSender? {
+        var admission = admit(&offered)
+        if case .full = admission, let sender = makeSender() { admission = admit(&offered, waiting: sender) }
+        switch admission {
+        case .accepted: return nil
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
-        case .wait(let sender):
-            var failure = PortError(.deadName)
-            while state.withLock({ $0.mailbox.isWaiting(sender) }) {
-                do throws(PortError) {
-                    try await wait.wait()
-                } catch {
-                    failure = error
-                    break
-                }
-            }
-            try stopWaiting(sender, failure)
+        case .wait(let sender): return sender
         }
     }
 
@@ -70,15 +77,6 @@ extension LocalPort {
     ) -> MailboxState.Admission {
         var hasRoom = false
         return admit(&offered, exceedingLimit, sender, &hasRoom)
-    }
-
-    /// Queues a message; without room, the sender waits. It is made only then, and without the lock.
-    private func admit(
-        _ offered: inout MachMessage?, orWaiting sender: @autoclosure () -> BlockedSender?
-    ) -> MailboxState.Admission {
-        let admission = admit(&offered)
-        guard case .full = admission, let sender = sender() else { return admission }
-        return admit(&offered, waiting: sender)
     }
 
     /// Queues a message for which there was room when it was read from its socket.

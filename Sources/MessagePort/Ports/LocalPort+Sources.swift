@@ -220,7 +220,6 @@ extension LocalPort {
 
 /// A connection over which a process watches a port's messages.
 struct PortWatcher: Sendable {
-    let number: UInt64
     let connection: WeakReference<SocketConnection>
     /// How many bytes of each message it gets.
     let byteLimit: Int
@@ -240,11 +239,7 @@ extension LocalPort {
                 state.coldState.watchers.count < Self.watcherLimit
             else { return false }
             state.mailbox.revokeLease()  // from now on watchers get each dequeued message
-            state.coldState.lastWatcher += 1
-            let watcher = PortWatcher(
-                number: state.coldState.lastWatcher, connection: WeakReference(connection), byteLimit: byteLimit
-            )
-            state.coldState.watchers.append(watcher)
+            state.coldState.watchers.append(PortWatcher(connection: WeakReference(connection), byteLimit: byteLimit))
             return true
         }
     }
@@ -257,8 +252,10 @@ extension LocalPort {
             guard let other = watcher.connection.object else { return true }
             return other === connection || other.isClosed
         }
-        let numbers = Set(ended.map(\.number))
-        if !numbers.isEmpty { state.withLock { $0.coldState.watchers.removeAll { numbers.contains($0.number) } } }
+        if ended.isEmpty { return }
+        state.withLock { state in
+            state.coldState.watchers.removeAll { watcher in ended.contains { $0.connection === watcher.connection } }
+        }
     }
 
     /// Sends a copy of a dequeued message to the watchers.

@@ -92,7 +92,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// Whether other processes may watch the messages, and the watchers.
         var allowsWatching = false
         var watchers: [PortWatcher] = []
-        var lastWatcher: UInt64 = 0
         /// How many messages were dequeued while the port was watched.
         var watchedCount: UInt64 = 0
     }
