@@ -134,7 +134,7 @@ import Testing
                 // The same for one that has ended before.
                 let probe = LifeProbe(released)
                 try worker.notifyWhenExited(on: loop) { [probe] _ in withExtendedLifetime(probe) {} }
-                #expect(worker.record.watcherCount == 0)
+                #expect(worker.record.noticeCount == 0)
                 #expect(worker.exit == nil)
                 try worker.shutDown(within: patience)
             }

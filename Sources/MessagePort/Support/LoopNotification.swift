@@ -62,15 +62,16 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     }
 
     /// Delivers it, unless it is over.
-    func notify(_ content: Content) {
+    func notify(_ content: Content, named name: String = "port notice") {
         guard let handler = end() else { return }
-        loop.perform(in: [mode], name: "port notice") { handler(content) }
+        loop.perform(in: [mode], name: name) { handler(content) }
     }
 
     /// Ends the notice without delivering it.
-    func cancel() {
-        _ = end()
-    }
+    ///
+    /// - Returns: false when it was over before.
+    @discardableResult
+    func cancel() -> Bool { end() != nil }
 
     /// - Returns: the handler, to the one call that ends the notice.
     private func end() -> Handler? {

@@ -309,7 +309,14 @@ extension PortWorker {
     public func notifyWhenExited(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (WorkerExit) -> Void
     ) throws(PortError) {
-        try record.watch(ExitWatcher(loop: loop, mode: mode, handler: handler))
+        try record.checkProcess()  // before the loop's lock is acquired
+        let notice = LoopNotification<WorkerExit>(on: loop, in: mode, handler)
+        do throws(PortError) {
+            try record.watch(notice)
+        } catch {
+            notice.cancel()
+            throw error
+        }
     }
 
     /// Asks for one notice, on the current thread's run loop, when the worker has ended. See

@@ -13,15 +13,6 @@ import Synchronization
 //   launched ──check-in──▶ checked in ──exit──▶ ended
 //       └─────────────────────exit────────────────▲
 
-/// A handler to call when a worker has ended, and the run loop on which to call it.
-struct ExitWatcher: Sendable {
-    let loop: ThreadRunLoop
-    let mode: RunLoopMode
-    let handler: @Sendable (WorkerExit) -> Void
-    /// In the loop until the watcher is notified; watches the process descriptor.
-    var source: RunLoopSource?
-}
-
 final class WorkerRecord: Sendable {
     struct State {
         /// The worker's first message.
@@ -31,7 +22,8 @@ final class WorkerRecord: Sendable {
         var exit: WorkerExit?
         /// nil for a thread.
         var process: LaunchedProcess?
-        var watchers: [ExitWatcher] = []
+        /// Notices of the worker's end.
+        var notices: [LoopNotification<WorkerExit>] = []
         /// They watch the process descriptor for threads that wait for workers.
         var sources: [RunLoopSource] = []
         /// The loops of the threads that wait for the worker; one for each wait.
@@ -121,28 +113,21 @@ final class WorkerRecord: Sendable {
         }
     }
 
-    /// Records the worker's end, once, and notifies the watchers.
+    /// Records the worker's end, once, and delivers the notices.
     private func finish(_ exit: (State) -> WorkerExit?) {
         if isInherited { return }
         let old = state.withLock { state -> State? in
             guard state.exit == nil, let exit = exit(state) else { return nil }
             state.exit = exit
             let old = state
-            state.watchers = []
+            state.notices = []
             state.sources = []
             return old
         }
         guard let old, let exit = old.exit else { return }
         for source in old.sources { source.invalidate() }
-        for watcher in old.watchers {
-            watcher.source?.invalidate()
-            notify(watcher, exit)
-        }
+        for notice in old.notices { notice.notify(exit, named: Self.noticeName) }
         for loop in old.waitingLoops { loop.wakeUp() }
-    }
-
-    func notify(_ watcher: ExitWatcher, _ exit: WorkerExit) {
-        watcher.loop.perform(in: [watcher.mode], name: "worker end") { watcher.handler(exit) }
     }
 }
 
@@ -150,51 +135,35 @@ final class WorkerRecord: Sendable {
 
 // Notices of a worker's end, and waits for it.
 extension WorkerRecord {
-    /// Notifies the watcher once, on its loop, when the worker has ended.
-    func watch(_ watcher: ExitWatcher) throws(PortError) {
-        try checkProcess()
-        // It notices the end of a process, and that of the watcher's loop.
-        let source = RunLoopSource(name: "worker end", keepsModeAlive: false, routine: EndRoutine(record: self))
-        if let process, exit == nil {
-            try PortError.converting(source.watch(pollable: process.rawValue))
-        }
-        var watcher = watcher
-        watcher.source = source
+    private static let noticeName = "worker end"
+
+    /// Delivers the notice once, when the worker has ended.
+    func watch(_ notice: LoopNotification<WorkerExit>) throws(PortError) {
+        let source = RunLoopSource(
+            name: Self.noticeName, keepsModeAlive: false, routine: EndRoutine(record: self))
+        if let process, exit == nil { try PortError.converting(source.watch(pollable: process.rawValue)) }
+        notice.attach(source)
+        if notice.isOver { return }  // the loop has ended
+        let over = state.withLock { $0.notices }.filter(\.isOver)
         // Recorded first: a loop that ends from now on finds it.
         let exit = state.withLock { state in
-            if state.exit == nil { state.watchers.append(watcher) }
+            state.notices.removeAll { known in over.contains { $0 === known } }
+            if state.exit == nil { state.notices.append(notice) }
             return state.exit
         }
-        if let exit { return notify(watcher, exit) }
+        if let exit { return notice.notify(exit, named: Self.noticeName) }
         do throws(PortError) {
-            try watcher.loop.addOrThrow(source, to: watcher.mode)
+            try notice.loop.addOrThrow(source, to: notice.mode)
         } catch {
-            // A watcher that was notified meanwhile needs no more.
-            if forgetWatchers(where: { $0.source == source }) { throw error }
+            // One that was delivered meanwhile needs no more.
+            if notice.cancel() { throw error }
         }
         // A loop that had ended before does not cancel the source.
-        if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
+        if notice.loop.hasEnded { notice.cancel() }
     }
 
-    /// How many watchers there are.
-    var watcherCount: Int { state.withLock { $0.watchers.count } }
-
-    /// Removes the watchers of a loop whose thread has ended.
-    fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
-        forgetWatchers { $0.loop == loop }
-    }
-
-    /// - Returns: whether there was one.
-    @discardableResult
-    private func forgetWatchers(where isForgotten: (ExitWatcher) -> Bool) -> Bool {
-        let (all, count) = state.withLock { state in
-            let all = state.watchers
-            state.watchers = all.filter { !isForgotten($0) }
-            return (all, state.watchers.count)
-        }
-        // What a user's handler holds is released without the lock.
-        return withExtendedLifetime(all) { count < all.count }
-    }
+    /// How many notices are pending.
+    var noticeCount: Int { state.withLock { $0.notices }.count { !$0.isOver } }
 
     /// The source is invalid once the worker has ended, so that a process descriptor, which stays readable then, wakes
     /// no loop any more.
@@ -228,10 +197,6 @@ extension WorkerRecord {
 /// Notices the end of a worker process.
 private struct EndRoutine: SourceRoutine {
     let record: WorkerRecord
-
-    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
-        if loop.hasEnded { record.forgetWatchers(on: loop) }
-    }
 
     func perform() -> SourceOutcome {
         record.reap()
