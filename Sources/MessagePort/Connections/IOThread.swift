@@ -54,3 +54,54 @@ package enum IOThread {
     /// Locked while the set is made, so that there is only one.
     private static let making = Mutex(())
 }
+
+/// The connections of this process that have a backlog, until there is room for it: one set for all of them, so that a
+/// peer that does not read takes no descriptor for each of its connections.
+package final class RoomSet: SourceRoutine {
+    private struct State {
+        var lastKey: UInt64 = 0
+        var waiting: [UInt64: SocketConnection] = [:]
+    }
+
+    private let set: EpollSet  // immutable
+    private let state = Mutex(State())
+
+    /// Makes a set that a loop watches from now on.
+    init(watchedOn loop: ThreadRunLoop) throws(PortError) {
+        set = try PortError.converting(EpollSet())
+        let source = RunLoopSource(name: "port room", keepsModeAlive: false, routine: self)
+        try loop.addOrThrow(source, to: .default)
+        do throws(SystemError) {
+            try source.watch(pollable: set.raw)
+        } catch {
+            source.invalidate()
+            throw PortError(error)
+        }
+    }
+
+    /// Has a connection send its backlog when its socket has room, or the peer is gone. It is retained until then.
+    ///
+    /// - Throws: `ENOSPC`, `ENOMEM`: then it does not wait.
+    func wait(for connection: SocketConnection) throws(SystemError) {
+        // The end of a port closes its connections for receiving, which here would look like the peer's end.
+        let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
+        try state.withLock { (state) throws(SystemError) in
+            state.lastKey += 1
+            try set.add(connection.descriptor.rawValue, events, key: state.lastKey)
+            state.waiting[state.lastKey] = connection
+        }
+    }
+
+    /// Notifies the connections that have room.
+    package func perform() -> SourceOutcome {
+        for report in set.wait(until: .distantPast) {
+            guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else {
+                continue
+            }
+            // A connection is not added again before it is notified.
+            set.remove(connection.descriptor.rawValue)
+            connection.roomDidCome()
+        }
+        return .handled
+    }
+}

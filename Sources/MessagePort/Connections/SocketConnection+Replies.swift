@@ -276,6 +276,10 @@ extension SocketConnection: ReplyConnection {
     }
 }
 
+extension SourceLabel {
+    static let portReplies = SourceLabel("port replies")
+}
+
 /// Receives replies, and notices the end of the peer, for code that waits on a loop.
 private struct ReplyRoutine: SourceRoutine {
     weak let connection: SocketConnection?

@@ -163,6 +163,10 @@ extension MachPort {
     }
 }
 
+extension SourceLabel {
+    static let portMessages = SourceLabel("port messages")
+}
+
 extension ThreadRunLoop {
     /// Adds a source whose descriptor the kernel may refuse to watch.
     package func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {

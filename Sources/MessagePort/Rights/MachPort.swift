@@ -123,6 +123,10 @@ extension RunLoopMode {
     static let portReceive = RunLoopMode(rawValue: "PortReceiveMode")
 }
 
+extension SourceLabel {
+    static let portReceive = SourceLabel("port receive")
+}
+
 /// Moves arrivals from the sockets into the queue for a thread that waits in `receive(within:)`.
 private struct ReceiveRoutine: SourceRoutine {
     let localPort: LocalPort

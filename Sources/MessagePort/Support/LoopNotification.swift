@@ -85,6 +85,10 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     }
 }
 
+extension SourceLabel {
+    static let portNotice = SourceLabel("port notice")
+}
+
 extension LoopNotification where Content == Void {
     /// Delivers it, unless it is over.
     func notify() { notify(()) }
