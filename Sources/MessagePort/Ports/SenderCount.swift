@@ -8,6 +8,8 @@
 //
 // One object for all rights would need a weak reference to it, whose side table takes more memory than the object.
 
+import RunLoopCore
+
 /// A right, with its copies, that the port has counted.
 final class CountedRight: Sendable {
     private let port: LocalPort  // immutable
@@ -70,5 +72,85 @@ struct SenderCount: Sendable {
     func haveAllEnded(hasAddress: Bool) -> Bool {
         rightCount == 0 && clientCount == 0 && acceptingCount == 0
             && (hasAddress ? hasHadClients : hasHadRights || hasHadClients)
+    }
+}
+
+extension LocalPort {
+    package func makePresence() -> (any SenderPresence)? {
+        if isInherited { return nil }
+        let isCounted = state.withLock { state in
+            if state.mailbox.isDead { return false }
+            state.senders.rightWasMade()
+            return true
+        }
+        return isCounted ? CountedRight(self) : nil
+    }
+
+    /// The last copy of a right of this process was released.
+    func rightDidEnd() {
+        if isInherited { return }
+        changeSenders { $0.rightDidEnd() }
+    }
+
+    /// Begins an accept. Between the backlog and the count a client would be seen in neither.
+    func willAccept() {
+        state.withLock { $0.senders.willAccept() }
+    }
+
+    /// Ends an accept: the client is counted, or there was none.
+    func didAccept() {
+        changeSenders { $0.didAccept() }
+    }
+
+    /// Counts a client that has connected, until `clientDidNotConnect` or `clientDidDisconnect`.
+    func clientDidConnect() {
+        state.withLock { $0.senders.clientDidConnect() }
+    }
+
+    /// No client came, or only a watcher.
+    func clientDidNotConnect() {
+        changeSenders { $0.clientDidNotConnect() }
+    }
+
+    /// A client's connection has ended.
+    func clientDidDisconnect() {
+        changeSenders { $0.clientDidDisconnect() }
+    }
+
+    /// Delivers the notice once, when no senders are left: at once when they have gone, never when the port ends first.
+    func watchSenders(_ notice: LoopNotification<Void>) throws(PortError) {
+        try checkProcess()
+        if isDead { throw PortError(.invalidPort).at(label) }
+        let isDue = state.withLock { state in
+            if state.haveSendersEnded { return true }
+            state.coldState.senderNotices.removeAll { $0.isOver }
+            state.coldState.senderNotices.append(notice)
+            return false
+        }
+        if isDue { return notice.notify() }
+        // The port may have ended since, after `die` cancelled its notices.
+        guard isDead else { return }
+        for late in state.withLock({ $0.removeSenderNotices() }) { late.cancel() }
+    }
+
+    /// Applies a change of the count; delivers the no-senders notices when no sender is left.
+    private func changeSenders(_ body: (inout SenderCount) -> Void) {
+        let due = state.withLock { state in
+            body(&state.senders)
+            return state.hasColdState && state.haveSendersEnded ? state.removeSenderNotices() : []
+        }
+        for notice in due { notice.notify() }
+    }
+}
+
+extension LocalPort.State {
+    fileprivate var haveSendersEnded: Bool {
+        senders.haveAllEnded(hasAddress: hasColdState && coldState.address != nil)
+    }
+
+    fileprivate mutating func removeSenderNotices() -> [LoopNotification<Void>] {
+        if !hasColdState { return [] }
+        defer { coldState.senderNotices = [] }
+        return coldState.senderNotices
     }
 }
