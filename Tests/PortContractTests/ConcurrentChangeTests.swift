@@ -25,7 +25,7 @@ import Testing
                 let source = port.makeSource(0).source
                 port.invalidate()
                 source.invalidate()
-                port.state.withLock { $0.service = .owning(source) }
+                port.state.withLock { $0.binding = .owning(source) }
                 #expect(portError { () throws(PortError) in try port.schedule() }?.code == .invalidPort)
             }
             #expect(gone == nil)

@@ -130,12 +130,12 @@ extension MachPort {
     ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Then nothing has changed.
     public func setDispatcher(_ dispatcher: Dispatcher?) throws(PortError) {
         try localPort.checkProcess()
-        let service = state.withLock { $0.service }
+        let binding = state.withLock { $0.binding }
         guard let dispatcher else {
-            if service.isDispatcher { unscheduleEverywhere() }
+            if binding.isDispatcher { unscheduleEverywhere() }
             return
         }
-        if !service.isDispatcher, service.source?.isValid == true {
+        if !binding.isDispatcher, binding.source?.isValid == true {
             throw PortError(.servedElsewhere).at(localPort.label)
         }
         let loop = try IOThread.loop()

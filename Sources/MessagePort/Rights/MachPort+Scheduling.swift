@@ -37,12 +37,12 @@ extension MachPort {
     /// it is made.
     func attachedSource(order: Int = 0, staysForOthers: Bool = false) throws(PortError) -> RunLoopSource {
         try localPort.checkProcess()
-        let (old, generation) = state.withLock { ($0.service, $0.generation) }
+        let (old, generation) = state.withLock { ($0.binding, $0.generation) }
         if let source = old.source, source.isValid {
             if old.isDispatcher { throw PortError(.servedElsewhere).at(localPort.label) }
             return source
         }
-        let (made, service) = makeSource(generation, order: order, staysForOthers: staysForOthers)
+        let (made, binding) = makeSource(generation, order: order, staysForOthers: staysForOthers)
         guard try localPort.attach(made) else {
             dropUnusedSource()  // one that was stored after the port had ended
             throw PortError(.invalidPort).at(localPort.label)
@@ -51,7 +51,7 @@ extension MachPort {
             let former = state.source
             // After a move this source would not call the handler.
             let isTaken = former === old.source && state.generation == generation
-            if isTaken { state.service = service }
+            if isTaken { state.binding = binding }
             return (isTaken, former)
         }
         if isTaken {
@@ -77,7 +77,7 @@ extension MachPort {
     /// A source that retains the port while a loop has it.
     func makeSource(
         _ generation: UInt64, order: Int = 0, staysForOthers: Bool = false
-    ) -> (source: RunLoopSource, service: HandlerBinding) {
+    ) -> (source: RunLoopSource, binding: HandlerBinding) {
         let label = order == 0 ? SourceLabel.portMessages : SourceLabel(SourceLabel.portMessages.name, order: order)
         guard staysForOthers || localPort.owner != nil else {
             let source = RunLoopSource(label: label, routine: Routine(port: self, generation: generation))
@@ -113,9 +113,9 @@ extension MachPort {
     /// Ends the source when it is in no loop, and other code cannot have it.
     func dropUnusedSource() {
         let source = state.withLock { state -> RunLoopSource? in
-            if case .shared = state.service { return nil }
+            if case .shared = state.binding { return nil }
             guard let source = state.source, source.invalidateUnlessInLoop() else { return nil }
-            state.service = .nobody
+            state.binding = .nobody
             return source
         }
         if let source { localPort.detach(source) }
@@ -248,9 +248,9 @@ extension MachPort {
     public func move(to loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         try localPort.checkProcess()
         let generation = localPort.makeGeneration()
-        let (source, service) = makeSource(generation)
+        let (source, binding) = makeSource(generation)
         try localPort.attach(source, to: loop, in: mode)
-        giveOwnership(to: service, generation)
+        giveOwnership(to: binding, generation)
         if !isValid { throw PortError(.invalidPort).at(localPort.label) }
     }
 
@@ -263,10 +263,10 @@ extension MachPort {
     }
 
     /// Replaces the port's source, unless a later move has done so.
-    func giveOwnership(to service: HandlerBinding, _ generation: UInt64) {
+    func giveOwnership(to binding: HandlerBinding, _ generation: UInt64) {
         let (old, isLast) = state.withLock { state -> (RunLoopSource?, Bool) in
-            guard generation > state.generation else { return (service.source, false) }
-            defer { (state.service, state.generation) = (service, generation) }
+            guard generation > state.generation else { return (binding.source, false) }
+            defer { (state.binding, state.generation) = (binding, generation) }
             return (state.source, true)
         }
         if isLast { localPort.giveOwnership(to: generation) }
@@ -298,7 +298,7 @@ extension MachPort {
             let source = try attachedSource(order: order, staysForOthers: true)
             let isOurs = state.withLock { state in
                 guard state.source === source else { return false }
-                if case .unowned = state.service { state.service = .shared(source) }
+                if case .unowned = state.binding { state.binding = .shared(source) }
                 return true
             }
             // Otherwise it left its last loop at this very moment.

@@ -31,8 +31,8 @@ public final class MachPort: Sendable {
         var receiver: Receiver?
         var coldState: ColdState?
         /// The port's source while it is in a loop, or other code may have it too.
-        var service = HandlerBinding.nobody
-        var source: RunLoopSource? { service.source }
+        var binding = HandlerBinding.nobody
+        var source: RunLoopSource? { binding.source }
         /// The generation in `HandlerOwnership` of this source, or of the next.
         var generation: UInt64 = 0
     }
@@ -98,7 +98,7 @@ public final class MachPort: Sendable {
     public func invalidate() {
         guard localPort.die() else { return }
         let old = state.withLock { state in
-            defer { state.service = .nobody }
+            defer { state.binding = .nobody }
             return (state.replaceReceiver(by: nil, of: nil), state.source)
         }
         localPort.receiverChanges.add(1, ordering: .releasing)
