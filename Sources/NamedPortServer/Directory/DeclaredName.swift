@@ -54,7 +54,7 @@ package final class DeclaredName: Sendable {
             file.remove()
             throw error
         }
-        made = (try? sysStatus(portName.fileName, in: declared.raw)) ?? nil
+        made = try? sysStatus(portName.fileName, in: declared.raw)
         self.path = path
         self.directory = declared
         self.file = portName.fileName
@@ -69,7 +69,7 @@ package final class DeclaredName: Sendable {
     package func end() {
         guard let lock = lock.withLock({ $0.take() }) else { return }
         // A process that does not know the lock may have put another socket there.
-        if let made, let there = (try? sysStatus(file, in: directory.raw)) ?? nil, there.isSameFile(as: made) {
+        if let made, let there = try? sysStatus(file, in: directory.raw), there.isSameFile(as: made) {
             try? sysUnlink(file, in: directory.raw)
         }
         lock.remove()

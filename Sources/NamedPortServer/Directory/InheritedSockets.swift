@@ -63,7 +63,7 @@ struct InheritedSockets: Sendable {
         for isByPath in [true, false] {
             for (index, own) in names.enumerated() where used[index] == nil {
                 let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
-                let bound = (try? sysSocketPath(descriptor)) ?? nil
+                let bound = try? sysSocketPath(descriptor)
                 let isDeclared = bound.map { Self.isSame($0, path) } ?? false
                 if isByPath != isDeclared { continue }
                 if !isByPath {
@@ -114,8 +114,7 @@ struct InheritedSockets: Sendable {
     /// Whether two paths lead to the same socket.
     private static func isSame(_ path: String, _ other: String) -> Bool {
         if path.utf8.elementsEqual(other.utf8) { return true }
-        guard let left = (try? sysStatus(atPath: path)) ?? nil, let right = (try? sysStatus(atPath: other)) ?? nil
-        else { return false }
+        guard let left = try? sysStatus(atPath: path), let right = try? sysStatus(atPath: other) else { return false }
         return left.isSameFile(as: right)
     }
 }

@@ -42,7 +42,7 @@ extension PortDirectory {
 
     /// The user that owns a file in a shared directory; nil when it is this user.
     private func otherUser(of file: String) -> UInt32? {
-        guard sharing.isShared, let status = (try? sysStatus(file, in: names.raw)) ?? nil, !sysIsOwnUser(status.owner)
+        guard sharing.isShared, let status = try? sysStatus(file, in: names.raw), !sysIsOwnUser(status.owner)
         else { return nil }
         return status.owner
     }

@@ -274,7 +274,7 @@ final class NameWait: Sendable {
         guard mustLookUp else { return nil }
         // A look-up may make the directory; a wait for the name must not.
         if let right = try isThere ? server.find(name) : findDeclared() { return right }
-        let isDeclared = ((try? sysStatus(atPath: declaredPath)) ?? nil) != nil
+        let isDeclared = (try? sysStatus(atPath: declaredPath)) != nil
         state.withLock { $0.noteNoListener(isDeclared: isDeclared) }
         return nil
     }

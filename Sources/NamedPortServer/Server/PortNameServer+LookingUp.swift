@@ -67,7 +67,7 @@ extension PortNameServer {
     static func findDeclared(
         _ name: PortName, in directory: TrustedDirectory?, until deadline: MonotonicInstant = .distantPast
     ) throws(PortError) -> SendRight? {
-        guard let directory, let there = (try? sysStatus(name.fileName, in: directory.raw)) ?? nil, there.isSocket,
+        guard let directory, let there = try? sysStatus(name.fileName, in: directory.raw), there.isSocket,
             try NameRules.allow(there.owner, name, in: directory)
         else { return nil }
         let address = PortAddress(path: directory.path + "/" + name.fileName)
@@ -180,7 +180,7 @@ extension PortNameServer {
         let deadline = MonotonicInstant.after(limit)
         let directory = try openDirectory()
         let entries = try Self.entries(in: directory.names)
-        let declared = (try? directory.declared(makes: false)) ?? nil
+        let declared = try? directory.declared(makes: false)
         let addresses = entries.map { PortAddress(path: $0.socketPath) }
         let answers = try StatisticsQuery.ask(addresses, until: deadline) { (address) throws(PortError) in
             try Self.connect(to: address, in: ["sockets": directory.sockets, "declared": declared])
