@@ -7,13 +7,13 @@ extension Invocation {
     func list() throws {
         let server = try nameServer()
         if has("--watch") { return try watchList(server) }
-        if has("--names") { return try Console.write(names(server)) }
-        let rows = try rows(server)
-        if rows.isEmpty, !has("--json") {
+        let (lines, json) = try content(server)
+        if has("--json") { return try Console.write(json.line) }
+        guard lines.count > 1 || has("--names") else {
             if Console.isTerminal() { Console.note("No name is held.") }
             return
         }
-        try write(Self.table(rows), json: .array(rows.map(\.json))) { $0 == 0 ? .title : rows[$0 - 1].style }
+        try Console.write(lines)
     }
 
     func info() throws {
@@ -40,15 +40,16 @@ extension Invocation {
         command != .list || has("--all") || !registration.isTraceService
     }
 
-    /// Only the names: no owner is asked.
-    private func names(_ server: PortNameServer) throws -> [UInt8] {
-        let names = try (server.list() + server.listDeclared()).filter(isShown).map(\.name).sorted()
-        if has("--json") { return JSONValue.array(names.map { .text($0) }).line }
-        return Array(names.map(\.shown).joinedLines().utf8)
-    }
-
-    private static func table(_ rows: [NameListing]) -> Table {
-        Table(columns: NameListing.columns, rows: rows.map(\.cells))
+    /// What to show, as lines and as JSON. For the names alone no owner is asked.
+    private func content(_ server: PortNameServer) throws -> (lines: [Console.Line], json: JSONValue) {
+        if has("--names") {
+            let names = try (server.list() + server.listDeclared()).filter(isShown).map(\.name).sorted()
+            return (names.map { ($0.shown, .plain) }, .array(names.map { .text($0) }))
+        }
+        let rows = try rows(server)
+        let table = Table(columns: NameListing.columns, rows: rows.map(\.cells))
+        let lines = has("--json") ? [] : table.lines(width: Console.width())
+        return (Array(zip(lines, [Style.title] + rows.map(\.style))), .array(rows.map(\.json)))
     }
 
     /// Shows the list repeatedly, until a signal comes: on a terminal in place.
@@ -59,7 +60,8 @@ extension Invocation {
         var left = count("--count") ?? .max
         while true {
             do {
-                try show(server, on: screen)
+                let (lines, json) = try content(server)
+                if has("--json") { try Console.write(json.line) } else { try screen.show(lines) }
             } catch let error as PortError {
                 // What is shown stays until there are descriptors or memory again.
                 guard error.isShortage else { throw error }
@@ -68,19 +70,6 @@ extension Invocation {
             if left == 0 { return }
             ThreadEvent().wait(until: .after(duration("--interval")))
         }
-    }
-
-    private func show(_ server: PortNameServer, on screen: Screen) throws {
-        if has("--names") {
-            let names = try names(server)
-            if has("--json") { return try Console.write(names) }
-            return try screen.show(
-                String(decoding: names, as: UTF8.self).split(separator: "\n").map { (String($0), .plain) })
-        }
-        let rows = try rows(server)
-        if has("--json") { return try Console.write(JSONValue.array(rows.map(\.json)).line) }
-        let lines = Self.table(rows).lines(width: Console.width())
-        try screen.show(Array(zip(lines, [Style.title] + rows.map(\.style))))
     }
 }
 

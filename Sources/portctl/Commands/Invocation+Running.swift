@@ -101,11 +101,7 @@ extension Invocation {
     /// Writes a table, or JSON when that was asked for.
     func write(_ table: Table, json: JSONValue, style: (Int) -> Style = { $0 == 0 ? .title : .plain }) throws {
         if has("--json") { return try Console.write(json.line) }
-        let usesColour = Console.usesColour()
-        let lines = table.lines(width: Console.width()).enumerated().map { index, line in
-            (usesColour ? style(index).applied(to: line) : line) + "\n"
-        }
-        try Console.write(lines.joined())
+        try Console.write(table.lines(width: Console.width()).enumerated().map { ($1, style($0)) })
     }
 }
 

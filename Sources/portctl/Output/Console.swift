@@ -19,6 +19,14 @@ enum Console {
         }
     }
 
+    /// A line, and how it looks on a terminal.
+    typealias Line = (text: String, style: Style)
+
+    static func write(_ lines: [Line]) throws(Refusal) {
+        let usesColour = usesColour()
+        try write(lines.map { usesColour ? $0.style.applied(to: $0.text) : $0.text }.joinedLines())
+    }
+
     /// Writes a line to standard error.
     static func note(_ sentence: String) {
         try? sysWriteAll(STDERR_FILENO, Array("portctl: \(sentence.shown)\n".utf8))
@@ -80,14 +88,14 @@ struct Screen {
         if isTerminal { try? Console.write("\(Self.farewell)") }
     }
 
-    func show(_ lines: [(text: String, style: Style)]) throws {
+    func show(_ lines: [Console.Line]) throws {
         try Console.write(
             Self.text(lines, height: Console.height(), usesColour: Console.usesColour(), isTerminal: isTerminal))
     }
 
     /// The text to write for the lines. On a terminal the last line counts those that do not fit.
     static func text(
-        _ lines: [(text: String, style: Style)], height: Int?, usesColour: Bool, isTerminal: Bool
+        _ lines: [Console.Line], height: Int?, usesColour: Bool, isTerminal: Bool
     ) -> String {
         guard isTerminal else { return lines.map(\.text).joinedLines() + "\n" }
         var shown = lines
