@@ -81,7 +81,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     /// A descriptor that never becomes readable.
     private static func nothing() throws(PortError) -> EpollSet {
-        return try PortError.converting(EpollSet())
+        try PortError.converting(EpollSet())
     }
 
     private init(

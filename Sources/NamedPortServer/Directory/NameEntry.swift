@@ -38,8 +38,7 @@ struct NameEntry: Sendable {
     /// Reads all files of the directory that may be names; none when it was removed. The keys are ASCII, so that each
     /// is equal to itself alone.
     static func all(in names: TrustedDirectory) throws(PortError) -> [String: NameEntry] {
-        let files: [String]
-        files = try PortError.converting(sysList(in: names.raw))
+        let files = try PortError.converting(sysList(in: names.raw))
         var entries: [String: NameEntry] = [:]
         for file in files where PortName(fileName: file) != nil { entries[file] = try read(at: file, in: names) }
         return entries

@@ -200,7 +200,7 @@ extension PortNameServer {
     }
 
     private static func listener(_ descriptor: CInt, _ address: PortAddress) throws(PortError) -> Listener {
-        return Listener(inherited: try PortError.converting(sysDuplicate(descriptor)), path: address.path)
+        Listener(inherited: try PortError.converting(sysDuplicate(descriptor)), path: address.path)
     }
 }
 
