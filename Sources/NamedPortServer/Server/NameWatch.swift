@@ -13,94 +13,76 @@ public final class NameWatch: Sendable {
     /// Gets one event; or why the watch has ended by itself.
     public typealias Handler = @Sendable (Result<NameEvent, PortError>) -> Void
 
-    private let source: RunLoopSource  // guards itself
+    private let source = Mutex<RunLoopSource?>(nil)  // emptied at the end
+    private let alarm = Mutex<RunLoopTimer?>(nil)
 
     init(_ monitor: NameMonitor, on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler)
         throws(PortError)
     {
-        let relay = Relay()
         let source = RunLoopSource(
             name: "port names", readiness: { monitor.hasMore },
-            cancel: { loop, _ in if loop.hasEnded { relay.end() } },
-            perform: {
-                guard relay.isValid else { return }
+            cancel: { [self] loop, _ in if loop.hasEnded { end() } },
+            perform: { [self] in
+                guard isValid else { return }
                 var nextTry = MonotonicInstant.distantFuture
-                defer { relay.ring(at: min(nextTry, monitor.nextCheck), on: loop, in: mode) }
+                defer { ring(at: min(nextTry, monitor.nextCheck), on: loop, in: mode) }
                 do throws(PortError) {
                     // The watch may have ended during the call of `next()`.
-                    if let event = try monitor.next(), relay.isValid { handler(.success(event)) }
+                    if let event = try monitor.next(), isValid { handler(.success(event)) }
                 } catch {
                     if error.isOwnShortage {
                         nextTry = .after(Tuning.timeUntilRetry)
-                    } else if relay.end() {
+                    } else if end() {
                         handler(.failure(error))
                     }
                 }
             })
-        relay.source.withLock { $0 = source }
-        self.source = source
-        self.relay = relay
+        self.source.withLock { $0 = source }
         do throws(PortError) {
-            try Self.begin(source, watching: monitor.raw, on: loop, in: mode)
+            try PortError.converting(source.watch(monitor.raw))
+            try loop.addOrThrow(source, to: mode)
+            source.ring()
         } catch {
-            relay.end()
+            end()
             throw error
         }
-        if loop.hasEnded { relay.end() }
+        if loop.hasEnded { end() }
     }
 
-    private static func begin(
-        _ source: RunLoopSource, watching descriptor: CInt, on loop: ThreadRunLoop, in mode: RunLoopMode
-    ) throws(PortError) {
-        try PortError.converting(source.watch(descriptor))
-        try loop.addOrThrow(source, to: mode)
-        source.ring()
+    /// Has a timer signal the source at a date, in place of the date before.
+    private func ring(at date: MonotonicInstant, on loop: ThreadRunLoop, in mode: RunLoopMode) {
+        var made: RunLoopTimer?
+        if date != .distantFuture, isValid {
+            made = RunLoopTimer(name: "port names", fireDate: date) { [weak self] _ in
+                self?.source.withLock { $0 }?.ring()
+            }
+        }
+        let (next, old) = alarm.withLock { [made] alarm in
+            defer { alarm = made }
+            return (made, alarm)
+        }
+        old?.invalidate()
+        guard let next else { return }
+        loop.add(next, to: mode)
+        if !isValid { next.invalidate() }
     }
 
-    private let relay: Relay  // guards itself
-
-    /// Gives the source's routine access to the source.
-    private final class Relay: Sendable {
-        let source = Mutex<RunLoopSource?>(nil)
-        private let alarm = Mutex<RunLoopTimer?>(nil)
-
-        var isValid: Bool { source.withLock { $0 }?.isValid == true }
-
-        /// Has a timer signal the source at a date, in place of the date before.
-        func ring(at date: MonotonicInstant, on loop: ThreadRunLoop, in mode: RunLoopMode) {
-            var made: RunLoopTimer?
-            if date != .distantFuture, isValid {
-                made = RunLoopTimer(name: "port names", fireDate: date) { [weak self] _ in
-                    self?.source.withLock { $0 }?.ring()
-                }
-            }
-            let (next, old) = alarm.withLock { [made] alarm in
-                defer { alarm = made }
-                return (made, alarm)
-            }
-            old?.invalidate()
-            guard let next else { return }
-            loop.add(next, to: mode)
-            if !isValid { next.invalidate() }
-        }
-
-        /// - Returns: false when it has ended before.
-        @discardableResult
-        func end() -> Bool {
-            guard let source = source.withLock({ $0.take() }) else { return false }
-            source.invalidate()
-            alarm.withLock { $0.take() }?.invalidate()
-            return true
-        }
+    /// - Returns: false when it has ended before.
+    @discardableResult
+    private func end() -> Bool {
+        guard let source = source.withLock({ $0.take() }) else { return false }
+        source.invalidate()
+        alarm.withLock { $0.take() }?.invalidate()
+        return true
     }
 
     /// Whether it may still report events.
-    public var isValid: Bool { source.isValid }
+    public var isValid: Bool { source.withLock { $0 }?.isValid == true }
 
     /// Ends the watch. After a call on the loop's thread no handler begins. A call on another thread does not wait for
     /// the loop: a handler that is running goes on, and so does one that the loop is about to call.
     public func invalidate() {
-        relay.end()
+        end()
     }
 }
 
