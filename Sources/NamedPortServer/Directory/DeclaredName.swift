@@ -37,11 +37,11 @@ package final class DeclaredName: Sendable {
             let declared = try directory.declared(makes: true)
         else { throw PortError(SystemError(ENOENT), subject: .path(directory.path)) }
         let path = directory.declaredPath(of: portName)
-        let file = try PortNameServer.take(portName, in: supervisors)
+        let file = try PortNameServer.lock(portName, in: supervisors)
         do throws(PortError) {
             try file.cut()
             // While this process holds the name's lock, no process can register the name.
-            let free = try PortNameServer.take(portName, in: directory.names)
+            let free = try PortNameServer.lock(portName, in: directory.names)
             do throws(PortError) {
                 socket = try Self.listen(for: portName, in: declared)
             } catch {

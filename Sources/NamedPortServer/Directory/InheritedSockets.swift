@@ -27,8 +27,8 @@ struct InheritedSockets: Sendable {
     ///   - use: what to do with the number of the valid, non-blocking descriptor and its address. When it throws, the
     ///     socket can be used again; otherwise the descriptor is closed.
     /// - Throws: `nameNotDeclared`, `alreadyCheckedIn`, `activationInvalid`; what `use` throws.
-    static func take(
-        _ name: PortName, declaredAt path: String, _ use: (CInt, PortAddress) throws(PortError) -> Void
+    static func withSocket(
+        for name: PortName, declaredAt path: String, _ use: (CInt, PortAddress) throws(PortError) -> Void
     ) throws(PortError) {
         // The lock is held throughout, so that of two threads that check in, one gets the socket and the other an
         // error.

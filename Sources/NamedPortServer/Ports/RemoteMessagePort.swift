@@ -185,7 +185,7 @@ extension RemoteMessagePort {
             }
             if !isWanted { request.cancel() }  // it was replaced, or notified, meanwhile
         } catch {
-            if take(watch) { throw error }
+            if remove(watch) { throw error }
         }
     }
 
@@ -227,7 +227,7 @@ extension RemoteMessagePort {
 
     /// Called on the watch's loop when the port is gone.
     private func portDidEnd(_ watch: DeathWatcher) {
-        if take(watch, isInvalid: true) { Self.notify(watch) }
+        if remove(watch, isInvalid: true) { Self.notify(watch) }
     }
 
     /// Calls the handler on its loop: immediately, if that is the current thread's. The thread that calls this has
@@ -236,7 +236,7 @@ extension RemoteMessagePort {
         if watch.loop.isCurrent { watch.handler() } else { watch.notify() }
     }
 
-    private func take(_ watch: DeathWatcher, isInvalid: Bool = false) -> Bool {
+    private func remove(_ watch: DeathWatcher, isInvalid: Bool = false) -> Bool {
         state.withLock { state in
             guard state.watch === watch else { return false }
             _ = state.removeWatch()

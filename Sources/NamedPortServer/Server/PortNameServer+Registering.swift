@@ -55,7 +55,7 @@ extension PortNameServer {
     ///   - directory: the directory in which the name is.
     ///   - prepare: called before the name is locked, when it seems to be free.
     ///   - body: calls its argument with the port's address.
-    /// - Throws: as `take`; what `prepare` and `body` throw. The name is not held then.
+    /// - Throws: as `lock`; what `prepare` and `body` throw. The name is not held then.
     func hold(
         _ name: PortName, for port: MachPort, in directory: PortDirectory,
         preparing prepare: () throws(PortError) -> Void = {},
@@ -65,7 +65,7 @@ extension PortNameServer {
             throw PortError(.nameNotAllowed, subject: .name(name.string))
         }
         if directory.beginSweepOfNames() { directory.sweepNames() }
-        let file = try Self.take(name, in: directory.names, preparing: prepare)
+        let file = try Self.lock(name, in: directory.names, preparing: prepare)
         do throws(PortError) {
             try file.cut()  // a dead owner's record is void
             try body { (address) throws(PortError) in try file.write(try Self.record(address).contents) }
@@ -175,27 +175,23 @@ extension PortNameServer {
     ///   all other errors as ``register(_:name:)``: then the call can be repeated.
     public func checkIn(_ port: MachPort, name: String) throws(PortError) {
         do throws(PortError) {
-            try take(name, for: port)
-        } catch {
-            throw error.at(name: name)
-        }
-    }
-
-    private func take(_ name: String, for port: MachPort) throws(PortError) {
-        try port.localPort.checkProcess()
-        guard port.isValid else { throw PortError(.invalidPort) }
-        let portName = try PortName(name)
-        let directory = try openDirectory()
-        _ = try directory.declared(makes: false)  // checks that it is trusted, if it is there
-        try InheritedSockets.take(portName, declaredAt: directory.declaredPath(of: portName)) {
-            (descriptor, address) throws(PortError) in
-            try hold(portName, for: port, in: directory) { (write) throws(PortError) in
-                // Clients can connect already, so the name may be seen before the port listens.
-                try write(address)
-                guard try port.localPort.listen(on: Self.listener(descriptor, address)) != nil else {
-                    throw PortError(.activationInvalid, subject: .reason(.hasAddress))
+            try port.localPort.checkProcess()
+            guard port.isValid else { throw PortError(.invalidPort) }
+            let portName = try PortName(name)
+            let directory = try openDirectory()
+            _ = try directory.declared(makes: false)  // checks that it is trusted, if it is there
+            try InheritedSockets.withSocket(for: portName, declaredAt: directory.declaredPath(of: portName)) {
+                (descriptor, address) throws(PortError) in
+                try hold(portName, for: port, in: directory) { (write) throws(PortError) in
+                    // Clients can connect already, so the name may be seen before the port listens.
+                    try write(address)
+                    guard try port.localPort.listen(on: Self.listener(descriptor, address)) != nil else {
+                        throw PortError(.activationInvalid, subject: .reason(.hasAddress))
+                    }
                 }
             }
+        } catch {
+            throw error.at(name: name)
         }
     }
 
@@ -208,7 +204,7 @@ extension PortError.StaticReason {
     fileprivate static let hasAddress = Self("the port has an address already: a port checks in before anything else")
 }
 
-// MARK: - Taking
+// MARK: - Locking
 
 // A file that is locked and names no owner belongs to a process that is about to write its record, to give the name up,
 // or to sweep the file away. Each needs a few system calls. So a process that finds such a file tries again, soon at
@@ -222,7 +218,7 @@ extension PortNameServer {
     ///   - prepare: called before the file is locked, when the name seems to be free.
     /// - Returns: the file, with the contents that a dead owner left.
     /// - Throws: `nameTaken`, with the owner, if the file names one; what `prepare` throws.
-    static func take(
+    static func lock(
         _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void = {}
     ) throws(PortError) -> LockedFile {
         var (owner, pause) = (Int32?.none, Tuning.firstPause)

@@ -59,7 +59,7 @@ private struct CompletionContext {
 
     mutating func pass(_ word: String) {
         if let option = option.take() {
-            take(word, for: option)
+            note(word, for: option)
         } else if word == "--", !isAfterDashes {
             isAfterDashes = true
         } else if isAfterDashes || !word.hasPrefix("-") || word == "-" || word.dropFirst().first?.isNumber == true {
@@ -70,11 +70,11 @@ private struct CompletionContext {
                 isWrong = command == nil
             }
         } else if let (option, value) = find(word) {
-            if let value { take(value, for: option) } else { self.option = option }
+            if let value { note(value, for: option) } else { self.option = option }
         }
     }
 
-    private mutating func take(_ value: String, for option: Option) {
+    private mutating func note(_ value: String, for option: Option) {
         if option.value?.kind == .directory { directory = value }
     }
 
@@ -96,9 +96,8 @@ private struct CompletionContext {
             if let (option, value) = find(word), value != nil, let kind = option.value?.kind {
                 return candidates(of: kind, names)
             }
-            return .words(
-                (command?.allOptions ?? Option.common).map { Candidates.Word(text: $0.name, meaning: $0.summary) }
-                    + dashes)
+            let options = command?.allOptions ?? Option.common
+            return .words(options.map { .init(text: $0.name, meaning: $0.summary) } + dashes)
         }
         guard let command else { return candidates(of: .command, names) }
         if command.arguments.indices.contains(count) {
@@ -113,30 +112,26 @@ private struct CompletionContext {
     private var dashes: [Candidates.Word] {
         guard let command, !isAfterDashes else { return [] }
         let isComplete = command.arguments.count <= count || command.program == .alternative && count == 0
-        return command.program == .none || !isComplete
-            ? [] : [Candidates.Word(text: "--", meaning: "a command follows")]
+        return command.program == .none || !isComplete ? [] : [.init(text: "--", meaning: "a command follows")]
     }
 
     private func candidates(of kind: WordKind, _ names: Candidates.Names) -> Candidates {
         switch kind {
         case .file: return .files
         case .directory: return .directories
-        case .shell: return .words(Shell.allCases.map { Candidates.Word(text: $0.rawValue) })
-        case .command:
-            return .words(CommandDescription.table.map { Candidates.Word(text: $0.name, meaning: $0.summary) })
+        case .shell: return .words(Shell.allCases.map { .init(text: $0.rawValue) })
+        case .command: return .words(CommandDescription.table.map { .init(text: $0.name, meaning: $0.summary) })
         case .portName:
             // A name that cannot be typed is not offered, nor one that would be parsed as an option.
             let held = names(directory).filter { held in
                 held.name.shown.utf8.elementsEqual(held.name.utf8)
                     && (isAfterDashes || held.name.unicodeScalars.first != "-")
             }
-            return .words(held.map { Candidates.Word(text: $0.name, meaning: "process \($0.owner)") })
+            return .words(held.map { .init(text: $0.name, meaning: "process \($0.owner)") })
         case .processID:
             let owners = Dictionary(grouping: names(directory), by: \.owner).sorted { $0.key < $1.key }
             return .words(
-                owners.map {
-                    Candidates.Word(text: "\($0.key)", meaning: $0.value.map(\.name.shown).joined(separator: ", "))
-                })
+                owners.map { .init(text: "\($0.key)", meaning: $0.value.map(\.name.shown).joined(separator: ", ")) })
         case .messageID, .data, .duration, .size, .count: return .words([])
         }
     }
