@@ -8,7 +8,7 @@ extension Invocation {
         let server = try nameServer()
         if has("--watch") { return try watchList(server) }
         let (lines, json) = try content(server)
-        if has("--json") { return try Console.write(json.line) }
+        if has("--json") { return try Console.write(json) }
         guard lines.count > 1 || has("--names") else {
             if Console.isTerminal() { Console.note("No name is held.") }
             return
@@ -22,7 +22,7 @@ extension Invocation {
             throw PortError(.nameUnknown, subject: .name(name))
         }
         let table = Table(columns: [.init(title: ""), .init(title: "")], rows: row.facts.map { [$0.0, $0.1] })
-        if has("--json") { return try Console.write(row.json.line) }
+        if has("--json") { return try Console.write(row.json) }
         try Console.write(table.lines().dropFirst().joinedLines())
     }
 
@@ -61,7 +61,7 @@ extension Invocation {
         while true {
             do {
                 let (lines, json) = try content(server)
-                if has("--json") { try Console.write(json.line) } else { try screen.show(lines) }
+                if has("--json") { try Console.write(json) } else { try screen.show(lines) }
             } catch let error as PortError {
                 // What is shown stays until there are descriptors or memory again.
                 guard error.isShortage else { throw error }

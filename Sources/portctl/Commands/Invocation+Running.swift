@@ -100,16 +100,7 @@ extension Invocation {
 
     /// Writes a table, or JSON when that was asked for.
     func write(_ table: Table, json: JSONValue, style: (Int) -> Style = { $0 == 0 ? .title : .plain }) throws {
-        if has("--json") { return try Console.write(json.line) }
+        if has("--json") { return try Console.write(json) }
         try Console.write(table.lines(width: Console.width()).enumerated().map { ($1, style($0)) })
-    }
-}
-
-extension JSONValue {
-    /// The value, and a line end.
-    var line: [UInt8] {
-        var bytes: [UInt8] = []
-        append(to: &bytes)
-        return bytes + [UInt8(ascii: "\n")]
     }
 }

@@ -16,7 +16,7 @@ extension Invocation {
                 return Console.note("The port has ended, or its owner shows no more.")
             }
             if has("--json") {
-                try Console.write(Self.json(message, leftOut).line)
+                try Console.write(Self.json(message, leftOut))
             } else {
                 try Console.write(Self.lines(message, leftOut).joinedLines())
             }

@@ -19,6 +19,13 @@ enum Console {
         }
     }
 
+    /// Writes a value, and a line end.
+    static func write(_ json: JSONValue) throws(Refusal) {
+        var bytes: [UInt8] = []
+        json.append(to: &bytes)
+        try write(bytes + [UInt8(ascii: "\n")])
+    }
+
     /// A line, and how it looks on a terminal.
     typealias Line = (text: String, style: Style)
 
