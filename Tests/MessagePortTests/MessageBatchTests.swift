@@ -213,7 +213,7 @@ import Testing
             defer { withExtendedLifetime(far) {} }
             let connection = try SocketConnection(near, port: localPort)
             _ = try localPort.openSockets()
-            localPort.state.withLock { $0.coldState.allowsWatching = true }
+            localPort.state.withLock { $0.coldState.watchers = [] }
             for id in Int32(0)..<3 { _ = localPort.admit(MachMessage(id: id)) }
             let generation = localPort.makeGeneration()
             localPort.giveOwnership(to: generation)

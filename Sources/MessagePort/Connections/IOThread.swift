@@ -83,11 +83,9 @@ package final class RoomSet: SourceRoutine {
     ///
     /// - Throws: `ENOSPC`, `ENOMEM`: then it does not wait.
     func wait(for connection: SocketConnection) throws(SystemError) {
-        // The end of a port closes its connections for receiving, which here would look like the peer's end.
-        let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
         try state.withLock { (state) throws(SystemError) in
             state.lastKey += 1
-            try set.add(connection.descriptor.rawValue, events, key: state.lastKey)
+            try set.add(connection.descriptor.rawValue, connection.roomEvents, key: state.lastKey)
             state.waiting[state.lastKey] = connection
         }
     }

@@ -244,6 +244,10 @@ extension RemotePort {
 }
 
 extension SocketConnection {
+    /// The events with which the kernel reports room, or the peer's end. The end of a port closes its connections for
+    /// receiving, which would look like the peer's end.
+    var roomEvents: EpollEvents { port == nil ? [.writable, .peerClosed] : .writable }
+
     /// Checks for room whenever the socket is writable, or its peer is gone.
     ///
     /// - Parameters:
@@ -285,9 +289,7 @@ private final class RoomWatch: SourceRoutine {
     ) throws(PortError) {
         (self.connection, self.port, self.notice) = (connection, port, notice)
         trigger = try PortError.converting(EpollSet())
-        // The end of a port closes its connections for receiving, which here would look like the peer's end.
-        let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
-        try PortError.converting(trigger.add(connection.descriptor.rawValue, events, key: 0))
+        try PortError.converting(trigger.add(connection.descriptor.rawValue, connection.roomEvents, key: 0))
     }
 
     var rawValue: CInt { trigger.raw }

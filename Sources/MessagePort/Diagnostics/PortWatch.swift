@@ -75,7 +75,7 @@ package struct PortWatch: ~Copyable {
 extension MachPort {
     /// Whether other processes of the same user may watch this port's messages; initially they may not.
     public var allowsWatching: Bool {
-        localPort.isInherited ? false : localPort.state.withLock { $0.coldState.allowsWatching }
+        localPort.isInherited ? false : localPort.state.withLock { $0.coldState.watchers != nil }
     }
 
     /// Sets whether other processes of the same user may watch this port's messages, for example with `portctl watch`.
@@ -88,11 +88,10 @@ extension MachPort {
     public func setAllowsWatching(_ allows: Bool) {
         if localPort.isInherited { return }
         let ended = localPort.state.withLock { state -> [PortWatcher] in
-            if state.coldState.allowsWatching == allows { return [] }
-            state.coldState.allowsWatching = allows
-            if allows { return [] }
-            defer { state.coldState.watchers = [] }
-            return state.coldState.watchers
+            let watchers = state.coldState.watchers
+            if (watchers != nil) == allows { return [] }
+            state.coldState.watchers = allows ? [] : nil
+            return watchers ?? []
         }
         for watcher in ended { watcher.connection.object?.answerWatch(false) }
     }

@@ -99,7 +99,7 @@ extension LocalPort {
     private func waitForMore() {
         let end = MonotonicInstant.after(Tuning.timeForMore)
         repeat {
-            for _ in 0..<16 { sysPause() }
+            for _ in 0..<Tuning.pausesForMore { sysPause() }
         } while MonotonicInstant.now < end
     }
 
@@ -217,7 +217,7 @@ extension LocalPort.State {
             action = DequeueAction(
                 sender: sender, task: nextTask(), notices: mailbox.removeDueRoomNotices(),
                 mustPollSockets: mustPollSockets,
-                isWatched: hasColdState && !coldState.watchers.isEmpty)
+                isWatched: hasColdState && coldState.isWatched)
         }
         return message
     }
@@ -227,7 +227,7 @@ extension LocalPort.State {
 extension LocalPort.ColdState {
     /// How many messages may be dequeued until the sockets must be polled; nil when they must be dequeued one by one.
     fileprivate func dequeuesUntilPoll(pollingAfter dequeueLimit: Int) -> Int? {
-        if doorbell != nil || !waitingTasks.isEmpty || !watchers.isEmpty { return nil }
+        if doorbell != nil || !waitingTasks.isEmpty || isWatched { return nil }
         if sockets == nil { return .max }
         return socketsWait || dequeuesSincePoll >= dequeueLimit ? nil : dequeueLimit - dequeuesSincePoll
     }

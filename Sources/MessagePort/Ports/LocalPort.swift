@@ -89,9 +89,9 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// What else ends with the port, such as its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
-        /// Whether other processes may watch the messages, and the watchers.
-        var allowsWatching = false
-        var watchers: [PortWatcher] = []
+        /// The processes that watch the messages; nil where none may.
+        var watchers: [PortWatcher]?
+        var isWatched: Bool { watchers?.isEmpty == false }
         /// How many messages were dequeued while the port was watched.
         var watchedCount: UInt64 = 0
     }

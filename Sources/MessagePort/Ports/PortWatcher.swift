@@ -21,11 +21,10 @@ extension LocalPort {
     func addWatcher(_ connection: SocketConnection, byteLimit: Int) -> Bool {
         forgetWatchers(besides: connection)
         return state.withLock { state in
-            guard state.coldState.allowsWatching, !state.mailbox.isDead,
-                state.coldState.watchers.count < Self.watcherLimit
+            guard let watchers = state.coldState.watchers, !state.mailbox.isDead, watchers.count < Self.watcherLimit
             else { return false }
             state.mailbox.revokeLease()  // from now on watchers get each dequeued message
-            state.coldState.watchers.append(PortWatcher(connection: WeakReference(connection), byteLimit: byteLimit))
+            state.coldState.watchers?.append(PortWatcher(connection: WeakReference(connection), byteLimit: byteLimit))
             return true
         }
     }
@@ -33,14 +32,14 @@ extension LocalPort {
     /// Removes watchers that have gone, and `connection` if it watches already. Reads and releases connections without
     /// the lock.
     private func forgetWatchers(besides connection: SocketConnection? = nil) {
-        let watchers = state.withLock { $0.coldState.watchers }
+        let watchers = state.withLock { $0.coldState.watchers } ?? []
         let ended = watchers.filter { watcher in
             guard let other = watcher.connection.object else { return true }
             return other === connection || other.isClosed
         }
         if ended.isEmpty { return }
         state.withLock { state in
-            state.coldState.watchers.removeAll { watcher in ended.contains { $0.connection === watcher.connection } }
+            state.coldState.watchers?.removeAll { watcher in ended.contains { $0.connection === watcher.connection } }
         }
     }
 
@@ -48,7 +47,7 @@ extension LocalPort {
     func show(_ message: MachMessage) {
         let (watchers, number) = state.withLock { state in
             state.coldState.watchedCount += 1
-            return (state.coldState.watchers, state.coldState.watchedCount)
+            return (state.coldState.watchers ?? [], state.coldState.watchedCount)
         }
         var hasEndedWatcher = false
         for watcher in watchers {

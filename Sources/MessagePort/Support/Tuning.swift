@@ -126,6 +126,9 @@ enum Tuning {
     /// How long the sender of a stream is given at most: enough for about nine messages.
     static let timeForMore = Duration.microseconds(1)
 
+    /// How many pauses between two reads of the clock meanwhile.
+    static let pausesForMore = 16
+
     /// After a batch that was revoked, or that helped nothing, this many messages are dequeued one by one.
     /// Docs/Decisions/0013-batch-dequeue.md.
     static let dequeuesAfterRevocation: UInt8 = 64
