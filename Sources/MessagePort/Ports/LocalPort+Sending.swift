@@ -50,12 +50,15 @@ extension LocalPort {
         _ offered: inout MachMessage?, orWaiting makeSender: @autoclosure () -> BlockedSender?
     ) throws(PortError) -> BlockedSender? {
         var admission = admit(&offered)
-        if case .full = admission, let sender = makeSender() { admission = admit(&offered, waiting: sender) }
+        if case .full = admission, let sender = makeSender() {
+            admission = admit(&offered, waiting: sender)
+            if case .wait = admission { return sender }
+            sender.recycle()
+        }
         switch admission {
         case .accepted: return nil
         case .dead: throw PortError(.deadName)
-        case .full: throw PortError(.sendTimedOut)
-        case .wait(let sender): return sender
+        case .full, .wait: throw PortError(.sendTimedOut)
         }
     }
 
