@@ -1,6 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+/// The commands of portctl.
+enum Command: String, CaseIterable {
+    case list, info, send, request, serve, watch, activate, wait, trace, bench, doctor, completion, help
+}
+
+/// Everything that is known of a command. Parsing, help, completion, suggestions and the man page are made of this.
+struct CommandDescription {
+    /// Whether a command runs a program, whose words follow `--`.
+    enum ProgramArgument: Equatable {
+        case none, optional, required
+        /// A program in place of the arguments.
+        case alternative
+    }
+
+    let command: Command
+    let summary: String
+    var arguments: [Argument] = []
+    var program = ProgramArgument.none
+    var options: [Option] = []
+    /// Further notes, a paragraph each.
+    var notes: [String] = []
+
+    var name: String { command.rawValue }
+
+    /// The command's options, with those that every command has.
+    var allOptions: [Option] { options + Option.common }
+
+    /// The usage lines without the options: `send NAME ID [DATA]`.
+    var synopses: [String] {
+        let words = [name] + arguments.map(\.shown)
+        let line = words.joined(separator: " ")
+        return switch program {
+        case .none: [line]
+        case .optional: ["\(line) [-- COMMAND ...]"]
+        case .required: ["\(line) -- COMMAND ..."]
+        case .alternative: [line, "\(name) -- COMMAND ..."]
+        }
+    }
+}
+
+extension Command {
+    var description: CommandDescription {
+        // The table has every command: a test says so.
+        CommandDescription.table.first { $0.command == self } ?? CommandDescription(command: self, summary: "")
+    }
+}
+
 extension CommandDescription {
     /// All commands, in the order of the help.
     static let table: [CommandDescription] = [
@@ -75,12 +122,8 @@ extension CommandDescription {
             "A message with the id 0 ends it. When portctl activate, or systemd, has started it, it takes over their socket. "
                 + "It lets itself be watched and traced.",
         ])
-}
 
-// MARK: - More
-
-extension CommandDescription {
-    static let watch = CommandDescription(
+    private static let watch = CommandDescription(
         command: .watch, summary: "follows the messages of a port whose owner lets itself be watched",
         arguments: [name],
         options: [
@@ -93,7 +136,7 @@ extension CommandDescription {
                 + "What finds no room on the way is left out and counted: a slow watcher never slows the service."
         ])
 
-    static let activate = CommandDescription(
+    private static let activate = CommandDescription(
         command: .activate, summary: "holds a name, starts a command when the first client comes, and hands it over",
         arguments: [name], program: .required,
         options: [.flag("--once", nil, "ends with the command, and with its status")],
@@ -103,11 +146,11 @@ extension CommandDescription {
             "A signal ends the command with SIGTERM, then this one; a second signal kills the command.",
         ])
 
-    static let wait = CommandDescription(
+    private static let wait = CommandDescription(
         command: .wait, summary: "waits until a live port has a name", arguments: [name],
         options: [.option("--timeout", "t", "T", .duration, "10s", "how long to wait")])
 
-    static let trace = CommandDescription(
+    private static let trace = CommandDescription(
         command: .trace, summary: "writes what the run loops of a process do, for Perfetto",
         arguments: [Argument(placeholder: "PID", kind: .processID)], program: .alternative,
         options: [
@@ -120,11 +163,11 @@ extension CommandDescription {
             "Ctrl-C ends the recording of a process, and what it was is written. A command gets the signals itself.",
         ])
 
-    static let bench = CommandDescription(
+    private static let bench = CommandDescription(
         command: .bench, summary: "checks that ports work on this machine, and how fast, in about ten seconds",
         options: [.flag("--quick", nil, "takes about one second"), .json])
 
-    static let doctor = CommandDescription(
+    private static let doctor = CommandDescription(
         command: .doctor, summary: "shows what this system allows and refuses, what that costs, and what helps",
         options: [.json],
         notes: [
@@ -132,7 +175,7 @@ extension CommandDescription {
                 + "same, slower or without what is named. Run it where the program runs: in its container, its unit, as its user."
         ])
 
-    static let completion = CommandDescription(
+    private static let completion = CommandDescription(
         command: .completion, summary: "writes a completion script for a shell",
         arguments: [Argument(placeholder: "SHELL", kind: .shell)], program: .optional,
         notes: [
@@ -142,55 +185,8 @@ extension CommandDescription {
                 + "completion writes what its last word may be.",
         ])
 
-    static let help = CommandDescription(
+    private static let help = CommandDescription(
         command: .help, summary: "shows what there is, or the help of one command",
         arguments: [Argument(placeholder: "COMMAND", kind: .command, isOptional: true)],
         options: [.flag("--man", nil, "writes the manual page, portctl(1)")])
-}
-
-/// The commands of portctl.
-enum Command: String, CaseIterable {
-    case list, info, send, request, serve, watch, activate, wait, trace, bench, doctor, completion, help
-}
-
-/// Everything that is known of a command. Parsing, help, completion, suggestions and the man page are made of this.
-struct CommandDescription {
-    /// Whether a command runs a program, whose words follow `--`.
-    enum ProgramArgument: Equatable {
-        case none, optional, required
-        /// A program in place of the arguments.
-        case alternative
-    }
-
-    let command: Command
-    let summary: String
-    var arguments: [Argument] = []
-    var program = ProgramArgument.none
-    var options: [Option] = []
-    /// Further notes, a paragraph each.
-    var notes: [String] = []
-
-    var name: String { command.rawValue }
-
-    /// The command's options, with those that every command has.
-    var allOptions: [Option] { options + Option.common }
-
-    /// The usage lines without the options: `send NAME ID [DATA]`.
-    var synopses: [String] {
-        let words = [name] + arguments.map(\.shown)
-        let line = words.joined(separator: " ")
-        return switch program {
-        case .none: [line]
-        case .optional: ["\(line) [-- COMMAND ...]"]
-        case .required: ["\(line) -- COMMAND ..."]
-        case .alternative: [line, "\(name) -- COMMAND ..."]
-        }
-    }
-}
-
-extension Command {
-    var description: CommandDescription {
-        // The table has every command: a test says so.
-        CommandDescription.table.first { $0.command == self } ?? CommandDescription(command: self, summary: "")
-    }
 }

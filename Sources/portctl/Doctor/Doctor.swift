@@ -106,11 +106,7 @@ struct Doctor: Sendable {
             remedy: "Mount proc there, as containers do unless configured otherwise."
         ) { _ = try sysOpen("/proc/self/stat", .reading) },
     ]
-}
 
-// MARK: - Ports
-
-extension Doctor {
     /// The limits of the system, and how much is left.
     static let limits = [
         Probe(
