@@ -43,7 +43,7 @@ static int status_of(int process) {
     return waitpid(process, &status, 0) == process ? status : -1;
 }
 
-/* This program again, with what the child has to look at. */
+/* Starts this program again, with what the child checks as its arguments. */
 static void spawns(char *self, char *interpreter) {
     char *const direct[] = {self, "child", NULL}, *const indirect[] = {interpreter, self, "child", NULL};
     char *const *arguments = interpreter ? indirect : direct;

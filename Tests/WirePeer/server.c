@@ -83,5 +83,5 @@ int run_server(const char *directory, const char *name) {
             return 0;
         }
     }
-    fail("nobody came");
+    fail("no client came");
 }
