@@ -28,19 +28,11 @@ package final class SocketConnection: Sendable {
         case closed(PortError)
 
         mutating func ownerDidEnd() {
-            switch self {
-            case .open: self = .withoutOwner
-            case .withoutOtherPort: self = .withoutBoth
-            case .withoutOwner, .withoutBoth, .closed: break
-            }
+            if case .open = self { self = .withoutOwner } else if case .withoutOtherPort = self { self = .withoutBoth }
         }
 
         mutating func otherPortDidEnd() {
-            switch self {
-            case .open: self = .withoutOtherPort
-            case .withoutOwner: self = .withoutBoth
-            case .withoutOtherPort, .withoutBoth, .closed: break
-            }
+            if case .open = self { self = .withoutOtherPort } else if case .withoutOwner = self { self = .withoutBoth }
         }
 
         var hasLostOwner: Bool {

@@ -157,12 +157,18 @@ struct PacketAssembly: Sendable {
         switch header.kind {
         case .message: return begin(header, payload, received, limit, isWanted)
         case .continuation: return proceed(header, payload, received)
-        case .abort:
-            guard partial != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+        case .abort where partial != nil && payload.isEmpty && descriptors.isEmpty:
             partial = nil
             return .incomplete
-        case .replyDropped:
-            guard partial == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+        case .refused where payload.isEmpty && descriptors.isEmpty: return .refused(code: header.messageID)
+        default: return partial == nil && descriptors.isEmpty ? Self.notice(header, payload) : .violation
+        }
+    }
+
+    /// What a packet that is no part of a message amounts to.
+    private static func notice(_ header: PacketHeader, _ payload: [UInt8]) -> Event {
+        switch header.kind {
+        case .replyDropped where payload.isEmpty:
             let delivery: PortError.Delivery =
                 switch header.componentCount {
                 case 1: .unread
@@ -170,40 +176,21 @@ struct PacketAssembly: Sendable {
                 default: .unknown
                 }
             return .replyDropped(token: header.answers, reason: header.messageID, delivery: delivery)
-        case .replyFailed:
-            guard partial == nil, payload.count <= PortError.remoteTextLimit, descriptors.isEmpty else {
-                return .violation
-            }
+        case .replyFailed where payload.count <= PortError.remoteTextLimit:
             let text = String(decoding: payload, as: UTF8.self)
             return .replyFailed(token: header.answers, code: header.messageID, text: text)
-        case .abandoned:
-            guard partial == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
-            return .abandoned(token: header.asks)
-        case .portEnded:
-            guard partial == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
-            return .portEnded
+        case .abandoned where payload.isEmpty: return .abandoned(token: header.asks)
+        case .portEnded where payload.isEmpty: return .portEnded
+        case .statistics where header.answers == 0:
+            return header.asks != 0 && payload.isEmpty ? .statisticsAsked(token: header.asks) : .violation
         case .statistics:
-            guard partial == nil, descriptors.isEmpty else { return .violation }
-            if header.answers == 0 {
-                guard header.asks != 0, payload.isEmpty else { return .violation }
-                return .statisticsAsked(token: header.asks)
-            }
-            guard let statistics = PortStatistics(payload: payload) else { return .violation }
-            return .statistics(statistics, token: header.answers)
-        case .watch:
-            guard partial == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            return PortStatistics(payload: payload).map { .statistics($0, token: header.answers) } ?? .violation
+        case .watch where payload.isEmpty:
             if header.componentCount > 0 { return .watchAnswered(header.componentCount == 1) }
             return .watchAsked(byteLimit: Int(clamping: header.totalLength))
-        case .shown:
-            guard partial == nil, descriptors.isEmpty, let message = WatchedMessage(header, payload: payload) else {
-                return .violation
-            }
-            return .shown(message)
-        case .refused:
-            guard payload.isEmpty, descriptors.isEmpty else { return .violation }
-            return .refused(code: header.messageID)
-        // The connection handles these when it has rings; here they break the format.
-        case .ring, .ringAnswer, .pathChange, .wakeUp: return .violation
+        case .shown: return WatchedMessage(header, payload: payload).map { .shown($0) } ?? .violation
+        // The connection handles offers of rings, changes of the path and wake-ups; here they break the format.
+        default: return .violation
         }
     }
 
