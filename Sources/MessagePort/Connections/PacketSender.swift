@@ -260,16 +260,16 @@ struct PacketSender: ~Copyable, Sendable {
         throw PortError(.deadName)
     }
 
-    /// Sends packets now, before the next message, or when there is room. A peer whose backlog is over the limit does
+    /// Sends a packet now, before the next message, or when there is room. A peer whose backlog is over the limit does
     /// not read, and would make this process retain ever more: the connection ends.
-    func enqueue(_ packets: [BacklogPacket], over connection: SocketConnection) {
-        if enqueueIfAllowed(packets) { return flush(over: connection) }
+    func enqueue(_ packet: OutgoingPacket, over connection: SocketConnection) {
+        if enqueueIfAllowed([packet]) { return flush(over: connection) }
         endBecauseUnread(connection)
-        for packet in packets { if let token = packet.settles { connection.didSettleReply(to: token) } }
+        if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
     }
 
     /// - Returns: false when the backlog is over its limit already.
-    private func enqueueIfAllowed(_ packets: [BacklogPacket]) -> Bool {
+    private func enqueueIfAllowed(_ packets: [OutgoingPacket]) -> Bool {
         let limit = isPortsEnd ? Self.replyBacklogLimit : Self.backlogLimit
         return backlog.withLock { backlog in
             if backlog.size > limit { return false }
@@ -303,9 +303,9 @@ struct PacketSender: ~Copyable, Sendable {
             backlog.withLock { $0.needsAbort = false }
         }
         while let next = backlog.withLock({ $0.packets.first }) {
-            guard try offer(next.packet, over: connection) else { return false }
+            guard try offer(next, over: connection) else { return false }
             _ = backlog.withLock { $0.popFirst() }
-            if let token = next.settles { connection.didSettleReply(to: token) }
+            if next.settles != 0 { connection.didSettleReply(to: next.settles) }
         }
         return true
     }
@@ -389,7 +389,7 @@ struct PacketSender: ~Copyable, Sendable {
         dropped.charge = nil
         if dropped.isPausing { connection.updateInterest() }
         while let packet = dropped.packets.popFirst() {
-            if let token = packet.settles { connection.didSettleReply(to: token) }
+            if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
         }
     }
 
@@ -426,12 +426,13 @@ extension Transmission {
     ///
     /// - Parameter token: what is settled with the last of them.
     /// - Returns: the packets, in order.
-    fileprivate mutating func rest(settling token: UInt64) -> [BacklogPacket] {
-        var packets: [BacklogPacket] = []
+    fileprivate mutating func rest(settling token: UInt64) -> [OutgoingPacket] {
+        var packets: [OutgoingPacket] = []
         while !isDone {
-            let packet = next()
+            var packet = next()
             advance(by: packet.payloadSize)
-            packets.append(.init(packet: packet, settles: isDone ? token : nil))
+            if isDone { packet.settles = token }
+            packets.append(packet)
         }
         return packets
     }

@@ -69,7 +69,7 @@ enum RingNegotiation {
         } else {
             answer.header.messageID = Int32(PortError.Code.systemCallFailed.rawValue)
         }
-        connection.enqueue([BacklogPacket(packet: answer)])
+        connection.enqueue(answer)
         return true
     }
 

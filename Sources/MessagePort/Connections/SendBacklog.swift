@@ -5,10 +5,13 @@ import Synchronization
 
 /// What is sent before the next message.
 struct SendBacklog: ~Copyable {
+    /// About how much memory a packet takes besides its payload.
+    static let packetCost = 256
+
     var needsAbort = false
     /// Notices that a reply will not come, and the pieces of forwarded replies.
-    var packets = Deque<BacklogPacket>()
-    /// The bytes of the packets, each with `BacklogPacket.cost` added.
+    var packets = Deque<OutgoingPacket>()
+    /// The bytes of the packets, each with `packetCost` added.
     var size = 0
     /// How many descriptors they have.
     var descriptorCount = 0
@@ -23,39 +26,26 @@ struct SendBacklog: ~Copyable {
 
     var isEmpty: Bool { !needsAbort && packets.isEmpty }
 
-    mutating func append(_ packet: BacklogPacket) {
+    mutating func append(_ packet: OutgoingPacket) {
         packets.append(packet)
-        size += packet.size
-        descriptorCount += packet.packet.descriptors.count
+        size += packet.payloadSize + Self.packetCost
+        descriptorCount += packet.descriptors.count
     }
 
     /// - Returns: the packet, whose descriptors are released without the lock.
-    mutating func popFirst() -> BacklogPacket? {
+    mutating func popFirst() -> OutgoingPacket? {
         guard let packet = packets.popFirst() else { return nil }
-        size -= packet.size
-        descriptorCount -= packet.packet.descriptors.count
+        size -= packet.payloadSize + Self.packetCost
+        descriptorCount -= packet.descriptors.count
         return packet
     }
 
     /// Puts the rest of a message before everything else.
-    mutating func prepend(_ rest: [BacklogPacket]) {
+    mutating func prepend(_ rest: [OutgoingPacket]) {
         let others = packets.removeAll()
-        for packet in rest + others { packets.append(packet) }
-        for packet in rest {
-            size += packet.size
-            descriptorCount += packet.packet.descriptors.count
-        }
+        for packet in rest { append(packet) }
+        for packet in others { packets.append(packet) }
     }
-}
-
-struct BacklogPacket {
-    var packet: OutgoingPacket
-    /// The token of the peer's request that is settled when the packet was sent or dropped.
-    var settles: UInt64?
-
-    /// About how much memory a packet takes besides its payload.
-    static let cost = 256
-    var size: Int { packet.payloadSize + Self.cost }
 }
 
 /// The backlog of a connection, under a lock. A sender checks twice per message, without the lock, that it is empty.

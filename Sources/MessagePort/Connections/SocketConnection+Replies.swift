@@ -66,29 +66,27 @@ extension SocketConnection: ReplyConnection {
         let code = Int32(reason?.rawValue ?? 0)
         let header = PacketHeader(
             kind: .replyDropped, messageID: code, componentCount: UInt32(delivery.rawValue), answers: token)
-        enqueue([BacklogPacket(packet: OutgoingPacket(header: header), settles: token)])
+        enqueue(OutgoingPacket(header: header, settles: token))
     }
 
     /// Answers the message that asked with `token` with an error, which settles it. Never waits.
     func failReply(to token: UInt64, code: Int32, text: String) {
         let header = PacketHeader(kind: .replyFailed, messageID: code, answers: token)
-        let packet = BacklogPacket(
-            packet: OutgoingPacket(header: header, payload: Array(text.utf8)[...]), settles: token)
-        enqueue([packet])
+        enqueue(OutgoingPacket(header: header, payload: Array(text.utf8)[...], settles: token))
     }
 
     /// Notifies the peer that the reply to the message that asked with `token` is no longer awaited. Never waits:
     /// without room in the connection the notice is sent before the next message.
     package func giveUp(token: UInt64) {
         guard !isInherited, endAwaited(token) != nil, !isClosed else { return }
-        enqueue([BacklogPacket(packet: OutgoingPacket(header: PacketHeader(kind: .abandoned, asks: token)))])
+        enqueue(OutgoingPacket(header: PacketHeader(kind: .abandoned, asks: token)))
     }
 
     /// Notifies the peer that the port at this end is gone, while it still owes replies. Never waits: without room in
     /// the connection the notice is sent before the next reply.
     func sendPortEnded() {
         if isInherited { return }
-        enqueue([BacklogPacket(packet: OutgoingPacket(header: PacketHeader(kind: .portEnded)))])
+        enqueue(OutgoingPacket(header: PacketHeader(kind: .portEnded)))
     }
 
     /// Sends a reply as far as there is room, and the rest when there is. Never waits. The request is settled once the
@@ -249,9 +247,7 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// Removes a watcher. A connection that was retained for it alone ends.
-    func forgetWatcher(_ watcher: DeathWatcher) {
-        forgetWatchers { $0 === watcher }
-    }
+    func forgetWatcher(_ watcher: DeathWatcher) { forgetWatchers { $0 === watcher } }
 
     /// Whether a watcher is to be notified of the connection's end on the loop, in the mode or in the common modes.
     func hasWatcher(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
@@ -261,9 +257,7 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// A loop's thread has ended: removes its watchers.
-    fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
-        forgetWatchers { $0.loop == loop }
-    }
+    fileprivate func forgetWatchers(on loop: ThreadRunLoop) { forgetWatchers { $0.loop == loop } }
 
     private func forgetWatchers(where isForgotten: (DeathWatcher) -> Bool) {
         let (forgotten, isDone) = state.withLock { state in
@@ -316,8 +310,7 @@ extension SocketConnection {
     func answerStatisticsQuery(_ token: UInt64, about port: any MessageSink) {
         noteObserver(port)
         let header = PacketHeader(kind: .statistics, answers: token)
-        let packet = OutgoingPacket(header: header, payload: port.statistics.payload[...])
-        enqueue([BacklogPacket(packet: packet)])
+        enqueue(OutgoingPacket(header: header, payload: port.statistics.payload[...]))
     }
 
     /// The peer observes the port; unless it has sent messages, it no longer counts as a sender.
@@ -341,7 +334,7 @@ extension SocketConnection {
     /// Notifies the peer whether it may watch. Never waits.
     func answerWatch(_ isAllowed: Bool) {
         let header = PacketHeader(kind: .watch, componentCount: isAllowed ? 1 : 2)
-        enqueue([BacklogPacket(packet: OutgoingPacket(header: header))])
+        enqueue(OutgoingPacket(header: header))
     }
 
     /// Sends a packet if there is room now and nothing else is being sent; otherwise drops it.

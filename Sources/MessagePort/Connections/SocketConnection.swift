@@ -269,8 +269,8 @@ extension SocketConnection {
         return failure
     }
 
-    /// Sends small packets, now or when there is room. Never waits.
-    func enqueue(_ packets: [BacklogPacket]) { sender.enqueue(packets, over: self) }
+    /// Sends a small packet, now or when there is room. Never waits.
+    func enqueue(_ packet: OutgoingPacket) { sender.enqueue(packet, over: self) }
 
     /// Sends the backlog as far as there is room. Never waits.
     func flush() { sender.flush(over: self) }

@@ -154,6 +154,8 @@ struct OutgoingPacket: Sendable {
     /// The end of the payload.
     var tail: ArraySlice<UInt8> = []
     var descriptors: [SharedDescriptor] = []
+    /// The token of the peer's request that is settled when this was sent or dropped; zero for none.
+    var settles: UInt64 = 0
 
     /// The size of the payload.
     var payloadSize: Int { (lead == nil ? 0 : ComponentKind.headSize) + payload.count + tail.count }
