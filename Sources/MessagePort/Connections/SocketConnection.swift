@@ -268,18 +268,6 @@ extension SocketConnection {
         failure.knownDelivery = nil  // what is known of other messages
         return failure
     }
-
-    /// Sends a small packet, now or when there is room. Never waits.
-    func enqueue(_ packet: OutgoingPacket) { sender.enqueue(packet, over: self) }
-
-    /// Sends the backlog as far as there is room. Never waits.
-    func flush() { sender.flush(over: self) }
-
-    /// Called when there may be room, once for each wait.
-    func roomDidCome() {
-        sender.backlog.withLock { $0.isWatched = false }
-        flush()
-    }
 }
 
 // MARK: Sending
@@ -330,6 +318,18 @@ extension SocketConnection {
         }
         BufferPool.leave(consume bytes)
         return true
+    }
+
+    /// Sends a small packet, now or when there is room. Never waits.
+    func enqueue(_ packet: OutgoingPacket) { sender.enqueue(packet, over: self) }
+
+    /// Sends the backlog as far as there is room. Never waits.
+    func flush() { sender.flush(over: self) }
+
+    /// Called when there may be room, once for each wait.
+    func roomDidCome() {
+        sender.backlog.withLock { $0.isWatched = false }
+        flush()
     }
 }
 
