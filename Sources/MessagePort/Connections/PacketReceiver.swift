@@ -84,16 +84,15 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///     are and their sender waits.
     ///   - limit: the most packets.
     ///   - endsPolling: whether the loop that polls the ring stops polling when it has read a message to its end.
-    ///   - isReported: whether the kernel has reported data on the socket.
+    ///   - depth: how thoroughly to poll.
     ///   - connection: this receiver's.
     /// - Returns: how many packets it read; whether there may be more; and whether it ended within a message.
     func receive(
-        into sink: (any MessageSink)?, limit: Int, endsPolling: Bool, isReported: Bool,
+        into sink: (any MessageSink)?, limit: Int, endsPolling: Bool, depth: PollDepth,
         from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
         let (result, isWithinMessage, mustUpdate) = state.withLock { state in
-            let depth = isReported ? PollDepth.reported : .quick
-            let result = receive(into: sink, &state, limit: limit, depth: depth, from: connection)
+            let result = receivePackets(into: sink, &state, limit: limit, depth: depth, from: connection)
             let isWithinMessage = state.channel.assembly.isBegun
             if endsPolling, !connection.isInherited, !isWithinMessage, !result.hasMore {
                 state.channel.path.endPollingIfEmpty()
@@ -108,44 +107,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         return (result.count, result.hasMore, isWithinMessage)
     }
 
-    /// Receives what has arrived, unless a thread is receiving: another one, or this one further up its stack, where an
-    /// unwanted message makes this end answer that it is dropped.
-    func receiveUnlessReceiving(from connection: SocketConnection) {
-        let sink = connection.port?.object
-        let mustUpdate = state.withLockIfAvailable { state in
-            _ = receive(into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
-            return noteUnsignalledData(state.channel.path, at: connection)
-        }
-        if mustUpdate == true { connection.updateInterest() }
-        dropUnreadIfPortEnded(from: connection)
-    }
-
-    /// Notes whether the ring may hold data for which no wake-up is pending.
+    /// Receives batches of plain messages, and other packets one by one, while the port takes them.
     ///
-    /// - Returns: whether that has changed for the port's receivers.
-    private func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
-        let isNow = path.isUnsettled && !connection.isClosed
-        return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.port != nil
-    }
-
-    /// The port may have ended while its connection was being read, when its end found the lock taken.
-    func dropUnreadIfPortEnded(from connection: SocketConnection) {
-        if hasPortEnded.load(ordering: .sequentiallyConsistent) { dropUnread(from: connection) }
-    }
-
-    /// Receives what the peer sent to a dead port, and drops it: senders that wait for room, or for a reply, learn of
-    /// the end.
-    ///
-    /// Does nothing while packets are being received: that may be further up this thread's stack, where the last
-    /// reference to a port may be released; the receiving thread does it afterwards.
-    func dropUnread(from connection: SocketConnection) {
-        if connection.isInherited { return }
-        state.withLockIfAvailable { state in
-            // The rest is closed with the socket.
-            while !closingCount.isAtLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
-        }
-    }
-
     /// - Parameters:
     ///   - sink: as above.
     ///   - state: the state between two packets.
@@ -154,7 +117,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///   - connection: this receiver's.
     /// - Returns: how many packets it read; whether there may be more; and whether what is there cannot be read now,
     ///   for example because there is no room.
-    private func receive(
+    private func receivePackets(
         into sink: (any MessageSink)?, _ state: inout ReceiveState, limit: Int, depth: PollDepth,
         from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool, isBlocked: Bool) {
@@ -165,10 +128,9 @@ struct PacketReceiver: ~Copyable, Sendable {
         while count < limit {
             if connection.isAwaitingRoom || mustWaitUntilClosed(sink, connection) { return (count, false, true) }
             // A batch checks for room by itself; but not again and again when there is hardly any.
-            if isFirst || state.mayReadOn, let sink,
-                let batch = receiveBatch(&state, sink, limit: limit - count, from: connection)
-            {
-                isFirst = false
+            let mayBatch = isFirst || state.mayReadOn
+            isFirst = false
+            if mayBatch, let sink, let batch = receiveBatch(&state, sink, limit: limit - count, from: connection) {
                 count += batch
                 if batch > 0 {
                     if depth == .quick, count < limit, state.channel.path.isReadForNow { return (count, false, false) }
@@ -176,7 +138,6 @@ struct PacketReceiver: ~Copyable, Sendable {
                 }
                 state.mayReadOn = false
             }
-            isFirst = false
             if !state.mayReadOn, let sink, mustWait(for: sink, state.channel.assembly, connection) {
                 return (count, false, true)
             }
@@ -205,32 +166,12 @@ struct PacketReceiver: ~Copyable, Sendable {
         return assembly.mayNeedSlot && !sink.hasRoomForSockets()
     }
 
-    /// Receives one packet.
+    /// Notes whether the ring may hold data for which no wake-up is pending.
     ///
-    /// - Returns: whether to continue.
-    private func receivePacket(
-        _ state: inout ReceiveState, _ sink: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
-    ) -> Bool {
-        if connection.isClosed { return false }
-        switch state.channel.next(from: connection.descriptor, depth: depth, for: connection) {
-        case .packet(let header, let payload, let descriptors):
-            return accept(header, payload, descriptors, &state, sink, from: connection)
-        case .piece(let header, let count, let descriptors):
-            let event = state.channel.assembly.didLand(count, header, descriptors: descriptors)
-            return handle(event, mustCheck: true, &state, sink, from: connection)
-        case .rings(let header, let payload, let descriptors):
-            return RingNegotiation.accept(header, payload, descriptors, &state.channel.path, over: connection)
-        case .nothing: return false
-        case .again: return true
-        case .ended:
-            connection.peerDidEnd()
-            return false
-        case .malformed: return connection.refuse(.malformedPacket)
-        case .failed(let error):
-            // Without memory for a packet the kernel retains it: it is read later.
-            if !error.isMemoryShortage { connection.close(PortError(error)) }
-            return false
-        }
+    /// - Returns: whether that has changed for the port's receivers.
+    private func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
+        let isNow = path.isUnsettled && !connection.isClosed
+        return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.port != nil
     }
 
     // MARK: Batches
@@ -312,6 +253,34 @@ struct PacketReceiver: ~Copyable, Sendable {
     }
 
     // MARK: Packets
+
+    /// Receives one packet.
+    ///
+    /// - Returns: whether to continue.
+    private func receivePacket(
+        _ state: inout ReceiveState, _ sink: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
+    ) -> Bool {
+        if connection.isClosed { return false }
+        switch state.channel.next(from: connection.descriptor, depth: depth, for: connection) {
+        case .packet(let header, let payload, let descriptors):
+            return accept(header, payload, descriptors, &state, sink, from: connection)
+        case .piece(let header, let count, let descriptors):
+            let event = state.channel.assembly.didLand(count, header, descriptors: descriptors)
+            return handle(event, mustCheck: true, &state, sink, from: connection)
+        case .rings(let header, let payload, let descriptors):
+            return RingNegotiation.accept(header, payload, descriptors, &state.channel.path, over: connection)
+        case .nothing: return false
+        case .again: return true
+        case .ended:
+            connection.peerDidEnd()
+            return false
+        case .malformed: return connection.refuse(.malformedPacket)
+        case .failed(let error):
+            // Without memory for a packet the kernel retains it: it is read later.
+            if !error.isMemoryShortage { connection.close(PortError(error)) }
+            return false
+        }
+    }
 
     /// Checks a packet from either path, charges the peer for a message that begins, and assembles it. A payload that
     /// nothing else retains keeps its memory.
@@ -436,5 +405,37 @@ struct PacketReceiver: ~Copyable, Sendable {
         if sink?.admitFromSocket(&message, &hasRoom) == true { return true }
         message?.replyTarget?.fail(PortError(.peerDied))
         return sink == nil
+    }
+
+    // MARK: Reading for another reason
+
+    /// Receives what has arrived, unless a thread is receiving: another one, or this one further up its stack, where an
+    /// unwanted message makes this end answer that it is dropped.
+    func receiveUnlessReceiving(from connection: SocketConnection) {
+        let sink = connection.port?.object
+        let mustUpdate = state.withLockIfAvailable { state in
+            _ = receivePackets(into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
+            return noteUnsignalledData(state.channel.path, at: connection)
+        }
+        if mustUpdate == true { connection.updateInterest() }
+        dropUnreadIfPortEnded(from: connection)
+    }
+
+    /// The port may have ended while its connection was being read, when its end found the lock taken.
+    func dropUnreadIfPortEnded(from connection: SocketConnection) {
+        if hasPortEnded.load(ordering: .sequentiallyConsistent) { dropUnread(from: connection) }
+    }
+
+    /// Receives what the peer sent to a dead port, and drops it: senders that wait for room, or for a reply, learn of
+    /// the end.
+    ///
+    /// Does nothing while packets are being received: that may be further up this thread's stack, where the last
+    /// reference to a port may be released; the receiving thread does it afterwards.
+    func dropUnread(from connection: SocketConnection) {
+        if connection.isInherited { return }
+        state.withLockIfAvailable { state in
+            // The rest is closed with the socket.
+            while !closingCount.isAtLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
+        }
     }
 }

@@ -268,7 +268,7 @@ package final class PortSockets: Sendable {
         // There is room for the backlog, or no peer to read it.
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.flush() }
         // A right's end never gets messages for a port, and another port's connection has its own.
-        let result = member.receive(into: member.port?.object, limit: limit, isReported: true)
+        let result = member.receive(into: member.port?.object, limit: limit, depth: .reported)
         noteBusyRing(of: member)
         if !report.events.isDisjoint(with: .hangUpOrError), member.receiver.isHeldBack.load(ordering: .acquiring) {
             member.peerDidDisconnect()

@@ -391,9 +391,9 @@ extension SocketConnection: IncomingChannelObserver {
     @discardableResult
     func receive(
         into sink: (any MessageSink)?, limit: Int = Tuning.packetBudget, endsPolling: Bool = false,
-        isReported: Bool = false
+        depth: PollDepth = .quick
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
-        receiver.receive(into: sink, limit: limit, endsPolling: endsPolling, isReported: isReported, from: self)
+        receiver.receive(into: sink, limit: limit, endsPolling: endsPolling, depth: depth, from: self)
     }
 
     /// Receives what has arrived, unless a thread is receiving.
