@@ -42,18 +42,26 @@ func retrying<Result: FixedWidthInteger & SignedInteger>(
     }
 }
 
-/// Maps EAGAIN to nil.
+/// Maps one error number to nil.
 ///
-/// - Parameter body: makes a system call on a non-blocking descriptor.
-/// - Returns: the call's result, or nil when it would have had to wait.
+/// - Parameters:
+///   - code: the error number.
+///   - body: makes a system call.
+/// - Returns: the call's result, or nil for that error.
 /// - Throws: every other error number.
-func unlessBlocked<Result>(_ body: () throws(SystemError) -> Result) throws(SystemError) -> Result? {
+@inline(__always)
+func unless<Result>(_ code: CInt, _ body: () throws(SystemError) -> Result) throws(SystemError) -> Result? {
     do throws(SystemError) {
         return try body()
     } catch {
-        if error.code == EAGAIN { return nil }
+        if error.code == code { return nil }
         throw error
     }
+}
+
+/// Maps EAGAIN to nil: a system call on a non-blocking descriptor would have had to wait.
+func unlessBlocked<Result>(_ body: () throws(SystemError) -> Result) throws(SystemError) -> Result? {
+    try unless(EAGAIN, body)
 }
 
 /// An error number of the kernel, as in `errno(3)`.

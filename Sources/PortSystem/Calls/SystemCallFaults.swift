@@ -48,11 +48,8 @@ package final class SystemCallFaults {
     package static func with<Result, Failure: Error>(
         _ rules: [Rule], _ body: () throws(Failure) -> Result
     ) throws(Failure) -> (result: Result, hits: Int) {
-        let outer = current.value
         let faults = SystemCallFaults(rules)
-        current.value = faults
-        defer { current.value = outer }
-        return (try Refusals.notRemembering(body), faults.hits)
+        return (try faults.inForce { () throws(Failure) in try Refusals.notRemembering(body) }, faults.hits)
     }
 
     /// Runs `body` and counts the system calls that this thread makes meanwhile through this package.
@@ -65,11 +62,18 @@ package final class SystemCallFaults {
     package static func counting<Result, Failure: Error>(
         with rules: [Rule] = [], _ body: () throws(Failure) -> Result
     ) throws(Failure) -> (result: Result, calls: [SystemCall: Int]) {
-        let outer = current.value
         let faults = SystemCallFaults(rules)
-        current.value = faults
-        defer { current.value = outer }
-        return (try rules.isEmpty ? body() : Refusals.notRemembering(body), faults.calls)
+        let result = try faults.inForce { () throws(Failure) in
+            try rules.isEmpty ? body() : Refusals.notRemembering(body)
+        }
+        return (result, faults.calls)
+    }
+
+    private func inForce<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        let outer = Self.current.value
+        Self.current.value = self
+        defer { Self.current.value = outer }
+        return try body()
     }
 
     static func forcedError(for call: SystemCall) -> SystemError? {

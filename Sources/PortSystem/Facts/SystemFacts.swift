@@ -76,10 +76,8 @@ package enum SystemProbe {
     /// - Throws: EINVAL before Linux 5.4.
     package static func processWait() throws(SystemError) {
         let process = try processDescriptor()
-        do throws(SystemError) {
-            _ = try retrying(.waitid) { shim_try_process_wait(process.raw) }
-        } catch {
-            if error.code != ECHILD { throw error }
+        _ = try unless(ECHILD) { () throws(SystemError) in
+            try retrying(.waitid) { shim_try_process_wait(process.raw) }
         }
     }
 
@@ -102,10 +100,8 @@ package enum SystemProbe {
         let (end, other) = try sysPacketSocketPair()
         defer { withExtendedLifetime(other) {} }
         var (count, group) = (CInt(0), gid_t(0))
-        do throws(SystemError) {
-            _ = try retrying(.getsockopt) { unsafe shim_peer_groups(end.rawValue, &group, 1, &count) }
-        } catch {
-            if error.code != ERANGE { throw error }
+        _ = try unless(ERANGE) { () throws(SystemError) in
+            try retrying(.getsockopt) { unsafe shim_peer_groups(end.rawValue, &group, 1, &count) }
         }
     }
 

@@ -81,13 +81,7 @@ package func sysReadText(_ path: String) -> String? {
 ///
 /// - Returns: false when there is something of that name already.
 package func sysMakeDirectory(_ path: String) throws(SystemError) -> Bool {
-    do throws(SystemError) {
-        _ = try retrying(.mkdir) { unsafe mkdir(path, 0o700) }
-        return true
-    } catch {
-        if error.code == EEXIST { return false }
-        throw error
-    }
+    try unless(EEXIST) { () throws(SystemError) in try retrying(.mkdir) { unsafe mkdir(path, 0o700) } } != nil
 }
 
 /// Changes the group of an open file.
@@ -142,13 +136,10 @@ package func sysStatus(_ descriptor: CInt) throws(SystemError) -> FileStatus {
 
 /// The status of a name in a directory, symbolic links not followed; nil when there is no such name.
 package func sysStatus(_ name: String, in directory: CInt) throws(SystemError) -> FileStatus? {
-    var status = stat()
-    do throws(SystemError) {
+    try unless(ENOENT) { () throws(SystemError) in
+        var status = stat()
         _ = try retrying(.fstat) { unsafe fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) }
         return FileStatus(status)
-    } catch {
-        if error.code == ENOENT { return nil }
-        throw error
     }
 }
 
@@ -156,27 +147,24 @@ package func sysStatus(_ name: String, in directory: CInt) throws(SystemError) -
 ///
 /// - Throws: ENOENT when there is nothing at the path; ENOTDIR when a part of it but the last is no directory.
 package func sysReadLink(_ path: String) throws(SystemError) -> String? {
-    let limit = 4096
-    var target = [CChar](repeating: 0, count: limit)
-    do throws(SystemError) {
-        let count = try retrying(.readlink) { unsafe readlink(path, &target, limit) }
-        return String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    } catch {
-        if error.code == EINVAL { return nil }
-        throw error
-    }
+    try unsafe readLink(limit: 4096) { unsafe readlink(path, $0, $1) }
 }
 
 /// The target of a symbolic link in a directory, as stored; nil when there is no such name, or it is no link.
 package func sysReadLink(_ name: String, in directory: CInt) throws(SystemError) -> String? {
-    let limit = 256
+    let target = try unless(ENOENT) { () throws(SystemError) in
+        try unsafe readLink(limit: 256) { unsafe readlinkat(directory, name, $0, $1) }
+    }
+    return target ?? nil
+}
+
+private func readLink(
+    limit: Int, _ read: (UnsafeMutablePointer<CChar>, Int) -> Int
+) throws(SystemError) -> String? {
     var target = [CChar](repeating: 0, count: limit)
-    do throws(SystemError) {
-        let count = try retrying(.readlink) { unsafe readlinkat(directory, name, &target, limit) }
+    return try unless(EINVAL) { () throws(SystemError) in
+        let count = try retrying(.readlink) { unsafe read(&target, limit) }
         return String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    } catch {
-        if error.code == EINVAL || error.code == ENOENT { return nil }
-        throw error
     }
 }
 
@@ -189,10 +177,8 @@ package func sysMakeLink(_ name: String, to target: String, in directory: CInt) 
 
 /// Removes a name from a directory. A name that is not there is no error.
 package func sysUnlink(_ name: String, in directory: CInt) throws(SystemError) {
-    do throws(SystemError) {
-        _ = try retrying(.unlink) { unsafe unlinkat(directory, name, 0) }
-    } catch {
-        if error.code != ENOENT { throw error }
+    _ = try unless(ENOENT) { () throws(SystemError) in
+        try retrying(.unlink) { unsafe unlinkat(directory, name, 0) }
     }
 }
 
@@ -266,12 +252,7 @@ package func sysList(_ path: String) throws(SystemError) -> [String] {
 
 /// The names in an open directory, even if it was moved; none when it was removed.
 package func sysList(in directory: CInt) throws(SystemError) -> [String] {
-    do throws(SystemError) {
-        return try sysList(".", in: directory)
-    } catch {
-        if error.code == ENOENT { return [] }
-        throw error
-    }
+    try unless(ENOENT) { () throws(SystemError) in try sysList(".", in: directory) } ?? []
 }
 
 private func sysList(_ path: String, in directory: CInt) throws(SystemError) -> [String] {

@@ -73,12 +73,10 @@ import PortCLibrary
 
     private static func isSealed(_ descriptor: CInt) throws(SystemError) -> Bool {
         var sealed: CInt = 0
-        do throws(SystemError) {
-            _ = try retrying(.fcntl) { unsafe shim_is_sealed(descriptor, &sealed) }
-        } catch {
-            if error.code == EINVAL { return false }  // a file that has no seals
-            throw error
+        // EINVAL: a file that has no seals.
+        let result = try unless(EINVAL) { () throws(SystemError) in
+            try retrying(.fcntl) { unsafe shim_is_sealed(descriptor, &sealed) }
         }
-        return sealed != 0
+        return result != nil && sealed != 0
     }
 }

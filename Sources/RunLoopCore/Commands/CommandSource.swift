@@ -124,16 +124,12 @@ public final class CommandSource<Command: Sendable>: Sendable {
 
 extension CommandSource: Hashable {
     /// Whether both are the same source.
-    public static func == (left: CommandSource, right: CommandSource) -> Bool {
-        left === right
-    }
+    public static func == (left: CommandSource, right: CommandSource) -> Bool { left === right }
 
     /// Hashes the source's identity.
     ///
     /// - Parameter hasher: takes the identity.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(self))
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 // MARK: - Client

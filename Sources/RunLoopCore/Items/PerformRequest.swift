@@ -114,16 +114,12 @@ public final class PerformRequest: Sendable {
 
 extension PerformRequest: Hashable {
     /// Whether both are the same request.
-    public static func == (left: PerformRequest, right: PerformRequest) -> Bool {
-        left === right
-    }
+    public static func == (left: PerformRequest, right: PerformRequest) -> Bool { left === right }
 
     /// Hashes the request's identity.
     ///
     /// - Parameter hasher: takes the identity.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(self))
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 /// The requests of a loop that wait for their call, found by number and by target.

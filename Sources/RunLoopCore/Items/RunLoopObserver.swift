@@ -65,16 +65,12 @@ public final class RunLoopObserver: Sendable {
 
 extension RunLoopObserver: Hashable {
     /// Whether both are the same observer.
-    public static func == (left: RunLoopObserver, right: RunLoopObserver) -> Bool {
-        left === right
-    }
+    public static func == (left: RunLoopObserver, right: RunLoopObserver) -> Bool { left === right }
 
     /// Hashes the observer's identity.
     ///
     /// - Parameter hasher: takes the identity.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(self))
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 extension RunLoopObserver: CustomStringConvertible {

@@ -171,16 +171,12 @@ public final class RunLoopSource: Sendable {
 
 extension RunLoopSource: Hashable {
     /// Whether both are the same source.
-    public static func == (left: RunLoopSource, right: RunLoopSource) -> Bool {
-        left === right
-    }
+    public static func == (left: RunLoopSource, right: RunLoopSource) -> Bool { left === right }
 
     /// Hashes the source's identity.
     ///
     /// - Parameter hasher: takes the identity.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(self))
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 extension RunLoopSource: CustomStringConvertible {

@@ -110,16 +110,12 @@ public final class RunLoopTimer: Sendable {
 
 extension RunLoopTimer: Hashable {
     /// Whether both are the same timer.
-    public static func == (left: RunLoopTimer, right: RunLoopTimer) -> Bool {
-        left === right
-    }
+    public static func == (left: RunLoopTimer, right: RunLoopTimer) -> Bool { left === right }
 
     /// Hashes the timer's identity.
     ///
     /// - Parameter hasher: takes the identity.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(self))
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 extension RunLoopTimer: CustomStringConvertible {

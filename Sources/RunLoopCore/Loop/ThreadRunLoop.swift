@@ -85,16 +85,12 @@ public final class ThreadRunLoop: Sendable {
 
 extension ThreadRunLoop: Hashable {
     /// Whether both are the same loop.
-    public static func == (left: ThreadRunLoop, right: ThreadRunLoop) -> Bool {
-        left === right
-    }
+    public static func == (left: ThreadRunLoop, right: ThreadRunLoop) -> Bool { left === right }
 
     /// Hashes the loop's identity.
     ///
     /// - Parameter hasher: takes the identity.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(self))
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 extension ThreadRunLoop: CustomStringConvertible {
