@@ -25,8 +25,7 @@ typedef struct {
 int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t nanoseconds);
 /* The same on every kernel, with a limit in whole milliseconds. */
 int shim_epoll_wait_milliseconds(int epoll, shim_epoll_record *records, int capacity, int milliseconds);
-extern const uint32_t SHIM_EPOLLIN, SHIM_EPOLLOUT, SHIM_EPOLLHUP, SHIM_EPOLLERR, SHIM_EPOLLRDHUP, SHIM_EPOLLPRI,
-    SHIM_EPOLLET;
+extern const uint32_t SHIM_EPOLLIN, SHIM_EPOLLOUT, SHIM_EPOLLHUP, SHIM_EPOLLERR, SHIM_EPOLLRDHUP, SHIM_EPOLLET;
 extern const int SHIM_EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL;
 
 int shim_eventfd(void);
@@ -41,7 +40,7 @@ int shim_inotify_create(void);
 int shim_inotify_add(int inotify, const char *path, uint32_t events);
 int shim_inotify_remove(int inotify, int watch);
 extern const uint32_t SHIM_IN_CREATE, SHIM_IN_DELETE, SHIM_IN_MODIFY, SHIM_IN_CLOSE_WRITE, SHIM_IN_MOVED_TO,
-    SHIM_IN_MOVED_FROM, SHIM_IN_MOVE_SELF, SHIM_IN_DELETE_SELF, SHIM_IN_ATTRIB, SHIM_IN_Q_OVERFLOW, SHIM_IN_UNMOUNT,
+    SHIM_IN_MOVED_FROM, SHIM_IN_MOVE_SELF, SHIM_IN_DELETE_SELF, SHIM_IN_ATTRIB, SHIM_IN_Q_OVERFLOW,
     SHIM_IN_ONLYDIR;
 
 int shim_openat(int directory, const char *path, int flags, unsigned mode);

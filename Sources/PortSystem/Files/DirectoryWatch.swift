@@ -34,8 +34,6 @@ package struct DirectoryEvents: OptionSet, Hashable, Sendable {
     package static let attributes = DirectoryEvents(rawValue: SHIM_IN_ATTRIB)
     /// Reported only: the kernel has dropped reports.
     package static let overflow = DirectoryEvents(rawValue: SHIM_IN_Q_OVERFLOW)
-    /// Reported only: the file system of the directory is gone.
-    package static let unmounted = DirectoryEvents(rawValue: SHIM_IN_UNMOUNT)
 }
 
 /// One change.

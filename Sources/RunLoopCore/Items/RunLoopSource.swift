@@ -241,12 +241,8 @@ extension RunLoopSource {
         }
     }
 
-    /// Adds the source to a mode.
+    /// Adds the source to a mode. A descriptor that the kernel cannot watch now may be watched later: see `watchLater`.
     ///
-    /// - Parameters:
-    ///   - loop: the loop.
-    ///   - mode: the mode.
-    ///   - orLater: whether a descriptor that the kernel cannot watch now is watched later: see `watchLater`.
     /// - Throws: why the kernel does not watch the descriptor; the modes that the source is in are then unchanged.
     func add(to loop: ThreadRunLoop, _ mode: RunLoopMode, orLater: Bool = false) throws(SystemError) {
         let entered = state.withLock { $0.membership.add(.source(self), to: loop, mode) }
@@ -363,9 +359,7 @@ extension ThreadRunLoop {
         if mustWake { parker.endWait() }
     }
 
-    /// - Parameters:
-    ///   - source: the source that was signalled.
-    ///   - registration: the cached index of one of its registrations.
+    /// A source was signalled; the registration is the cached index of one of its registrations.
     func noteReadiness(of source: RunLoopSource, near registration: RegistrationIndex) {
         if state.withLock({ $0.noteReadiness(of: source, near: registration) }) { parker.endWait() }
     }

@@ -38,11 +38,8 @@ package final class AlarmClock: Sendable {
     /// How many alarms are set, and how many sleeps wait for them.
     package var counts: (alarms: Int, sleeps: Int) { state.withLock { ($0.deadlines.count, $0.sleeps.count) } }
 
-    /// Sets an alarm.
+    /// Sets an alarm: the action is called when it is due, on a thread of Swift's pool. It must not block.
     ///
-    /// - Parameters:
-    ///   - deadline: when it is due.
-    ///   - action: what to do then, on a thread of Swift's pool. It must not block.
     /// - Returns: its number, which stops it; nil for a time that never comes.
     package func set(for deadline: MonotonicInstant, _ action: @escaping @Sendable () -> Void) -> ItemID? {
         if deadline == .distantFuture { return nil }

@@ -40,12 +40,7 @@ struct LockedLoopState: ~Copyable, Sendable {
     /// removes it, and each `holds` follows a `find` of its own run.
     func holds(_ found: CachedVerdict) -> Bool { verdict.load(ordering: .acquiring) == found }
 
-    /// Reads or changes the state, and leaves a mark.
-    ///
-    /// - Parameters:
-    ///   - found: the mark.
-    ///   - body: returns whether to leave it, and a result.
-    /// - Returns: that result.
+    /// Reads or changes the state, and leaves a mark, if the body says so.
     borrowing func find<Result: Sendable>(
         _ found: CachedVerdict, _ body: (inout sending RunLoopState) -> (holds: Bool, Result)
     ) -> Result {

@@ -282,14 +282,8 @@ extension RunLoopState {
 // never a pass in which descriptors are due to be polled, a run must return, or an instrument is attached.
 extension ThreadRunLoop {
     /// Performs a port-based source that was found ready, in this pass and in the following ones that would find
-    /// nothing else.
+    /// nothing else. The registration is its last index in the table; one that has begun has left the ready list.
     ///
-    /// - Parameters:
-    ///   - source: the source.
-    ///   - registration: its last index in the registration table.
-    ///   - hasBegun: whether it has already left the ready list.
-    ///   - run: the run.
-    ///   - condition: the run's condition.
     /// - Returns: whether it handled anything: false when it was handled or removed elsewhere meanwhile.
     func performReadySource(
         _ source: RunLoopSource, near registration: RegistrationIndex, hasBegun: Bool, _ run: inout LoopRun,

@@ -77,11 +77,7 @@ extension ThreadRunLoop {
     /// Each is checked once: one that is signalled again meanwhile, even by its own check, waits for the next scan, so
     /// that a run notices its limit, stops and timers.
     ///
-    /// - Parameters:
-    ///   - run: the run.
-    ///   - now: the present moment.
-    ///   - plan: set when there is no event: how the run may wait then.
-    /// - Returns: the event; nil when there is none.
+    /// - Returns: the event; nil when there is none: the plan is then set to how the run may wait.
     private func readyEvent(_ run: inout LoopRun, at now: MonotonicInstant, _ plan: inout WaitPlan) -> LoopEvent? {
         var poll = ReadyScan()
         while true {
@@ -120,12 +116,8 @@ extension ThreadRunLoop {
     ///
     /// This is the only function in which a loop sleeps: where descriptors are watched, until one of them or the event
     /// descriptor is ready; otherwise on the futex.
+    /// When no descriptor was watched as the loop announced its wait, the first one that is added wakes it.
     ///
-    /// - Parameters:
-    ///   - run: the run.
-    ///   - deadline: when to return at the latest.
-    ///   - watchesNothing: no descriptor was watched when the loop announced its wait. The first one that is added
-    ///     wakes it.
     /// - Returns: whether the kernel was polled: false when something had arrived in memory that the loop polls.
     @discardableResult
     func poll(_ run: inout LoopRun, until deadline: MonotonicInstant, watchesNothing: Bool = false) -> Bool {

@@ -70,14 +70,8 @@ struct BlockQueue: Sendable {
         ids.compactMap { requests[$0] }.compactMap { remove($0) }
     }
 
-    /// Whether something waits for the mode. What counts is whether the mode is common now, not when the block was
-    /// posted.
-    ///
-    /// - Parameters:
-    ///   - mode: the mode.
-    ///   - isCommon: whether it is a common mode now.
-    ///   - admitsJobs: whether jobs count.
-    /// - Returns: whether `dequeueFirst` would find something.
+    /// Whether `dequeueFirst` would find something. What counts is whether the mode is common now, not when the block
+    /// was posted.
     func hasBlock(for mode: RunLoopMode, isCommon: Bool, admitsJobs: Bool = true) -> Bool {
         if isEmpty { return false }
         if hasLine(mode) { return true }
@@ -88,14 +82,8 @@ struct BlockQueue: Sendable {
         lines[mode].map { !$0.isEmpty } ?? false
     }
 
-    /// Dequeues the first entry that waits for the mode; the others keep their order.
-    ///
-    /// - Parameters:
-    ///   - mode: the mode.
-    ///   - isCommon: whether it is a common mode now.
-    ///   - admitsJobs: whether it may be a job.
-    ///   - limit: the highest number that may be dequeued.
-    /// - Returns: the entry; nil when nothing waits.
+    /// Dequeues the first entry that waits for the mode, and whose number is not higher than `limit`; the others keep
+    /// their order.
     mutating func dequeueFirst(
         for mode: RunLoopMode, isCommon: Bool, admitsJobs: Bool = true, upTo limit: UInt64 = .max
     ) -> Item? {
@@ -155,12 +143,7 @@ struct BlockFIFO: Sendable {
         count += 1
     }
 
-    /// The first number that still waits.
-    ///
-    /// - Parameters:
-    ///   - items: the entries that wait.
-    ///   - steps: incremented for each number that is examined.
-    /// - Returns: the number.
+    /// The first number that still waits, as `items` do. Counts the numbers that it examines in `steps`.
     mutating func first(in items: [UInt64: BlockQueue.Item], _ steps: inout Int) -> UInt64? {
         if isEmpty { return nil }
         while head < stamps.count {
@@ -171,12 +154,7 @@ struct BlockFIFO: Sendable {
         return nil
     }
 
-    /// Records that a number of this queue no longer waits.
-    ///
-    /// - Parameters:
-    ///   - stamp: the number.
-    ///   - items: the entries that still wait.
-    ///   - steps: incremented for each number that is examined.
+    /// Records that a number of this queue no longer waits; `items` still do.
     mutating func didRemove(_ stamp: UInt64, in items: [UInt64: BlockQueue.Item], _ steps: inout Int) {
         steps += 1
         count -= 1

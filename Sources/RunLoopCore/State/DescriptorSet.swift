@@ -83,11 +83,8 @@ final class DescriptorSet: Sendable {
         state.withLock { $0.leave(key, source) }
     }
 
-    /// Waits until a descriptor is ready, the event descriptor is signalled or the deadline has passed.
-    ///
-    /// - Parameters:
-    ///   - deadline: when to give up.
-    ///   - body: called for the sources of each descriptor that is ready.
+    /// Waits until a descriptor is ready, the event descriptor is signalled or the deadline has passed; then calls
+    /// `body` for the sources of each descriptor that is ready.
     func wait(until deadline: MonotonicInstant, _ body: (SmallList<RunLoopSource>) -> Void) {
         let kernel = state.withLock { $0.kernel }
         var mustRenew = false

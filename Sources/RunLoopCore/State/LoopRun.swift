@@ -52,11 +52,9 @@ extension RunLoopState {
         var isStopped = false
     }
 
-    /// Begins a run, unless its mode is unknown or empty. A pending stop ends such a run too.
+    /// Begins a run inside the perform routines of version-1 sources, unless its mode is unknown or empty. A pending stop
+    /// ends such a run too.
     ///
-    /// - Parameters:
-    ///   - mode: the mode.
-    ///   - performing: the version-1 sources inside whose perform routines it begins.
     /// - Returns: the index of its mode, nil when it does not begin; and its result then.
     mutating func beginRun(
         in mode: RunLoopMode, inside performing: [ItemID]

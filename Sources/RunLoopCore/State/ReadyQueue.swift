@@ -256,11 +256,8 @@ extension RunLoopState {
 
     /// Records that the source that was checked is ready.
     ///
-    /// - Parameters:
-    ///   - scan: the scan; its registration index is corrected when the source has left the mode and come back.
-    ///   - mode: the run's mode.
-    ///   - mayBegin: whether to perform it at once, if there is no observer to notify of the end of the wait.
-    /// - Returns: what becomes of it.
+    /// The scan's registration index is corrected when the source has left the mode and come back. The source may begin
+    /// to be performed at once only if there is no observer to notify of the end of the wait.
     mutating func accept(_ scan: inout ReadyScan, in mode: Int, mayBegin: Bool) -> ReadyOutcome {
         guard let source = scan.source, var candidate = scan.candidate else { return .gone }
         scan.candidate = nil
@@ -284,11 +281,8 @@ extension RunLoopState {
 extension ModeState {
     /// Removes the first source from the ready list. Unless that takes another access to the state, it also does in
     /// advance what `accept` will do, which is right if the source is ready and the state does not change in between.
+    /// The candidate is set to what was known of the source. The main queue's source is not performed.
     ///
-    /// - Parameters:
-    ///   - candidate: what was known of the source.
-    ///   - mainQueue: the main queue's source, which is not performed.
-    ///   - registrations: the registration table.
     /// - Returns: its registration, and whether it was accepted in advance; nil when the list is empty.
     fileprivate mutating func dequeueFirst(
         _ candidate: inout ReadyQueue.Candidate?, unless mainQueue: ItemID?, _ registrations: inout RegistrationTable

@@ -16,24 +16,13 @@ struct RegistrationTable: Sendable {
     /// How many are in use.
     var count: Int { list.count - free.count }
 
-    /// A registration of a source.
-    ///
-    /// - Parameters:
-    ///   - source: the source.
-    ///   - hint: the cached index of one.
-    /// - Returns: its index; nil when the source has no registration.
+    /// A registration of a source; the hint is the cached index of one.
     func registration(of source: RunLoopSource, near hint: RegistrationIndex) -> RegistrationIndex? {
         if hint < list.count, list[hint].source === source { return hint }
         return registration(of: source.id)
     }
 
-    /// The registration of a source in a mode.
-    ///
-    /// - Parameters:
-    ///   - source: the source.
-    ///   - mode: the mode.
-    ///   - hint: its cached index.
-    /// - Returns: its index; nil when the source is not in the mode.
+    /// The registration of a source in a mode; the hint is its cached index.
     func registration(of source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> RegistrationIndex? {
         if hint < list.count, list[hint].source === source, Int(list[hint].mode) == mode { return hint }
         return registration(of: source.id, in: mode)

@@ -92,12 +92,7 @@ struct RunLoopState: Sendable {
                 for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name), admitsJobs: !isRunningJob)
     }
 
-    /// Dequeues the first of the blocks for the mode and the jobs that may be run now.
-    ///
-    /// - Parameters:
-    ///   - mode: the mode.
-    ///   - limit: the highest number that may be dequeued.
-    /// - Returns: the entry; nil when nothing waits.
+    /// Dequeues the first of the blocks for the mode and the jobs that may be run now, up to the number `limit`.
     mutating func dequeueBlock(for mode: Int, upTo limit: UInt64) -> BlockQueue.Item? {
         if blocks.isEmpty { return nil }
         let name = modes[mode].name

@@ -110,11 +110,8 @@ struct TraceRing: Sendable {
         count += 1
     }
 
-    /// Copies events.
+    /// Copies at most `limit` events from a position on; when the event there is gone, from the oldest stored one on.
     ///
-    /// - Parameters:
-    ///   - position: of the first one; when it is gone, the oldest stored event is the first.
-    ///   - limit: the most events to copy.
     /// - Returns: the events, and the position of the first of them.
     func copy(from position: Int, limit: Int) -> (events: [RunLoopTraceEvent], first: Int) {
         let first = max(position, firstPosition)
@@ -135,14 +132,8 @@ struct TraceBalance {
     private var events: [RunLoopTraceEvent] = []
     private var open: [RunLoopTraceEvent] = []
 
-    /// The events of one loop, well-formed.
-    ///
-    /// - Parameters:
-    ///   - events: the recorded events, in order.
-    ///   - position: of the first of them.
-    ///   - cuts: where recording stopped.
-    ///   - time: when whatever is still in progress should end.
-    /// - Returns: the events, of which each begin has its end.
+    /// The events of one loop, in order and well-formed: from the recorded ones, the position of the first of them, and
+    /// where recording stopped. Whatever is still in progress ends at `time`.
     static func balanced(
         _ events: [RunLoopTraceEvent], from position: Int, cuts: [TraceRing.Stop], endingAt time: MonotonicInstant
     ) -> [RunLoopTraceEvent] {

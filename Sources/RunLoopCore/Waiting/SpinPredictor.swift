@@ -43,11 +43,7 @@ struct SpinPredictor: Sendable {
         return yieldsAtOnce ? .zero : Tuning.timeBetweenCalls
     }
 
-    /// Learns from a wait that has ended.
-    ///
-    /// - Parameters:
-    ///   - gap: how long it took.
-    ///   - spin: whether it spun, and whether that paid.
+    /// Learns from a wait that has ended: how long it took, whether it spun, and whether that paid.
     mutating func didWait(_ gap: Duration, _ spin: Spin) {
         switch spin {
         case .paid:
