@@ -143,8 +143,8 @@ static void copies(void) {
     for (size_t start = 0; start < 70; start += 7)
         for (size_t size = 0; size + start < sizeof from; size = size * 2 + 1) {
             memset(past, 0xff, sizeof past), memset(ahead, 0xff, sizeof ahead);
-            shim_copy_past_caches(past + start, from + start / 2, size);
-            shim_copy_asking_ahead(ahead + start, from + start / 2, size);
+            shim_copy_non_temporally(past + start, from + start / 2, size);
+            shim_copy_prefetching(ahead + start, from + start / 2, size);
             EXPECT(memcmp(past + start, from + start / 2, size) == 0 && past[start + size] == 0xff);
             EXPECT(memcmp(ahead + start, from + start / 2, size) == 0 && ahead[start + size] == 0xff);
         }

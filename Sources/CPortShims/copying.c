@@ -15,7 +15,7 @@ typedef long long vector_t __attribute__((vector_size(vector), may_alias));
 /* How far ahead of the copy lines are prefetched. */
 enum { lead = 4096 };
 
-void shim_copy_past_caches(void *target, const void *source, size_t count) {
+void shim_copy_non_temporally(void *target, const void *source, size_t count) {
     char *to = target;
     const char *from = source;
     size_t head = -(uintptr_t)to & (line - 1);
@@ -37,7 +37,7 @@ void shim_copy_past_caches(void *target, const void *source, size_t count) {
 #endif
 }
 
-void shim_copy_asking_ahead(void *target, const void *source, size_t count) {
+void shim_copy_prefetching(void *target, const void *source, size_t count) {
     char *to = target;
     const char *from = source;
     for (; count >= line; to += line, from += line, count -= line) {

@@ -348,13 +348,13 @@ int shim_is_of_process_files(int process) {
 
 int shim_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
 
-int shim_sleep_on(const void *word, unsigned expected, int64_t limit) {
+int shim_futex_wait(const void *word, unsigned expected, int64_t limit) {
     struct timespec time = {.tv_sec = limit / 1000000000, .tv_nsec = limit % 1000000000};
     const struct timespec *end = limit == INT64_MAX ? NULL : &time;
     return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, end, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-int shim_wake_on(void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1); }
+int shim_futex_wake(void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1); }
 
 uintptr_t shim_this_thread(void) { return (uintptr_t)pthread_self(); }
 

@@ -98,8 +98,8 @@ int shim_peer_process(int socket);
 int shim_is_of_process_files(int process);
 int shim_accept(int socket);
 /* futex(2). The limit is a moment of CLOCK_MONOTONIC in nanoseconds, not negative; INT64_MAX: no limit. */
-int shim_sleep_on(const void *word, unsigned expected, int64_t limit);
-int shim_wake_on(void *word);
+int shim_futex_wait(const void *word, unsigned expected, int64_t limit);
+int shim_futex_wake(void *word);
 int shim_thread_id(void);
 /* A thread as one number, whatever pthread_t is. The functions that start, join and detach return an error number; a
  * stack size of zero is the system's default. */
@@ -131,9 +131,9 @@ static inline void shim_prefetch_to_read(const void *place) {
     __builtin_prefetch(place, 0);
 }
 /* Copies to memory that is read on another processor, and leaves nothing of it in the caches of this one. */
-void shim_copy_past_caches(void *target, const void *source, size_t count);
+void shim_copy_non_temporally(void *target, const void *source, size_t count);
 /* Copies from memory that was written on another processor, and prefetches ahead of the copy. */
-void shim_copy_asking_ahead(void *target, const void *source, size_t count);
+void shim_copy_prefetching(void *target, const void *source, size_t count);
 static inline void shim_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

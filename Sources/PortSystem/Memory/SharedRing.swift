@@ -173,12 +173,12 @@ import Synchronization
 
 private func copyIn(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
     if count < Tuning.longCopy { return unsafe copyBlocks(to: target, from: source, count: count) }
-    unsafe shim_copy_past_caches(target, source, count)
+    unsafe shim_copy_non_temporally(target, source, count)
 }
 
 private func copyOut(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
     if count < Tuning.longCopy { return unsafe copyBlocks(to: target, from: source, count: count) }
-    unsafe shim_copy_asking_ahead(target, source, count)
+    unsafe shim_copy_prefetching(target, source, count)
 }
 
 /// Copies in blocks of a size for which the C library needs no special instruction.

@@ -38,7 +38,7 @@ import Synchronization
     package func sleep(_ expected: UInt32, until deadline: MonotonicInstant) {
         do throws(SystemError) {
             _ = try retrying(.futex) {
-                unsafe shim_sleep_on(word, expected, max(0, deadline.nanoseconds))
+                unsafe shim_futex_wait(word, expected, max(0, deadline.nanoseconds))
             }
         } catch {
             switch error.code {
@@ -51,6 +51,6 @@ import Synchronization
     /// Changes the word, so that no sleep begins with an old value, and wakes the sleeping thread.
     package func signal() {
         unsafe word.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
-        _ = try? retrying(.futex) { unsafe shim_wake_on(word) }  // it fails for no word that is there
+        _ = try? retrying(.futex) { unsafe shim_futex_wake(word) }  // it fails for no word that is there
     }
 }
