@@ -76,19 +76,19 @@ struct NameIntervalTests {
             fixture.names.lookInterval = .milliseconds(2)
             let port = MachPort()
             try fixture.names.register(port, name: "a")
-            let follower = try fixture.names.follower()
-            #expect(try follower.nextText()?.hasPrefix("+a ") == true)
+            let monitor = try fixture.names.monitor()
+            #expect(try monitor.nextText()?.hasPrefix("+a ") == true)
             // The directory goes, and its watches with it.
             let rule = SystemCallFaults.Rule(.inotify_add_watch, .fail(ENOSPC), times: .max)
             #expect(rename(fixture.directory, fixture.scratch.path("away")) == 0)
             var texts: [String] = []
             let deadline = Watchdog.deadline
             _ = try SystemCallFaults.with([rule]) {
-                while texts.isEmpty, .now < deadline { if let text = try follower.nextText() { texts.append(text) } }
+                while texts.isEmpty, .now < deadline { if let text = try monitor.nextText() { texts.append(text) } }
             }
             #expect(texts.first?.hasPrefix("-a ") == true)
             #expect(rename(fixture.scratch.path("away"), fixture.directory) == 0)
-            while texts.count < 2, .now < deadline { if let text = try follower.nextText() { texts.append(text) } }
+            while texts.count < 2, .now < deadline { if let text = try monitor.nextText() { texts.append(text) } }
             #expect(texts.last?.hasPrefix("+a ") == true)
             #expect(fixture.names.intervalLookCount >= 2)
             port.invalidate()

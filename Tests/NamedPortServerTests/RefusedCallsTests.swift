@@ -126,26 +126,26 @@ struct RefusedCallsTests {
     func ringsInMidLife(error: String) async throws {
         await #expect(processExitsWith: .success) { [error = error as String] in
             setenv("PORT_RING", "always", 1)
-            try await withPlace(leaving: .anything) { place in
-                try withServer("one", at: place) { _ in
-                    let one = try RemoteMessagePort(name: "one", nameServer: place.names)
+            try await withFixture(leaving: .anything) { fixture in
+                try withServer("one", at: fixture) { _ in
+                    let one = try RemoteMessagePort(name: "one", nameServer: fixture.names)
                     for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
                     refuseCalls(
                         "shutdown=\(error)", "socketpair=\(error)", "fallocate=\(error)", "inotify_init1=\(error)",
                         "inotify_add_watch=\(error)", "renameat2=\(error)", "memory-seals=\(error)")
                     for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
-                    let name = try MachPort.registered("mine", at: place)
-                    try withServer("two", at: place) { _ in
-                        let two = try RemoteMessagePort(name: "two", nameServer: place.names)
+                    let name = try MachPort.registered("mine", at: fixture)
+                    try withServer("two", at: fixture) { _ in
+                        let two = try RemoteMessagePort(name: "two", nameServer: fixture.names)
                         for _ in 0..<200 { #expect(try two.ask(1, "abc") == "cba") }
                     }
-                    #expect(failure { _ = try place.names.waitFor("late", within: patience) }?.code == .watchLimit)
-                    place.names.lookInterval = .milliseconds(1)
+                    #expect(failure { _ = try fixture.names.waitFor("late", within: patience) }?.code == .watchLimit)
+                    fixture.names.lookInterval = .milliseconds(1)
                     let registrar = runOnThread {
-                        while place.names.intervalLookCount == 0 { yieldThread() }
-                        return try MachPort.registered("late", at: place)
+                        while fixture.names.intervalLookCount == 0 { yieldThread() }
+                        return try MachPort.registered("late", at: fixture)
                     }
-                    _ = try place.names.waitFor("late", within: patience)
+                    _ = try fixture.names.waitFor("late", within: patience)
                     try registrar.join().invalidate()
                     for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
                     name.invalidate()

@@ -236,13 +236,13 @@ extension SharedDirectoryTests {
             try fixture.with(Strangers.service, ["hold", fixture.word]) { service in
                 try service.expect("ready")
                 let names = try PortNameServer(sharedDirectory: fixture.path)
-                let follower = try names.follower()
-                #expect(try follower.next() == nil)
+                let monitor = try names.monitor()
+                #expect(try monitor.next() == nil)
                 try service.write("take store\n")
                 try service.expect("taken")
                 _ = try names.waitFor("store", within: patience)
-                #expect(try !sysPoll(follower.raw, .readable, until: Watchdog.deadline).isEmpty)
-                #expect(try follower.next()?.registration.owner == service.processID)
+                #expect(try !sysPoll(monitor.raw, .readable, until: Watchdog.deadline).isEmpty)
+                #expect(try monitor.next()?.registration.owner == service.processID)
             }
         }
     }
