@@ -64,7 +64,7 @@ import Testing
             connection.failReply(to: UInt64(count), code: 1, text: text)
             count += 1
         }
-        #expect(count > PacketSender.backlogLimit / (text.utf8.count + BacklogPacket.cost))
+        #expect(count > PacketSender.backlogLimit / (text.utf8.count + SendBacklog.packetCost))
         #expect(count < 10_000)
         let error = portError { () throws(PortError) in try connection.send(MachMessage(), until: .never) }
         #expect(error?.code == .peerNotReading)
