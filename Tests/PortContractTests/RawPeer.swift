@@ -75,7 +75,7 @@ struct RawPeer: Sendable {
                 if header.kind == .ring { continue }
                 return (header, descriptors)
             case .peerClosed: return nil
-            case .reset, .wouldBlock: continue
+            case .wouldBlock: continue
             case .truncated, .descriptorsLost: throw PortError(.malformedPacket)
             }
         }

@@ -20,7 +20,7 @@ import Testing
     func alone() async throws {
         try await onBench(over: .socket) { bench in
             let talker = try Self.connections(bench, 1)[0]
-            var lone = SoleActivePeer.none
+            var lone = SoleActivePeer()
             #expect(lone.next() == nil)
             lone.didPoll(found: talker)
             #expect(lone.next() == nil)
@@ -42,7 +42,7 @@ import Testing
                 { $0.didPoll(found: both[1]) },
             ]
             for end in ends {
-                var lone = SoleActivePeer.none
+                var lone = SoleActivePeer()
                 for _ in 0..<2 { lone.didPoll(found: both[0]) }
                 lone.forget(both[1])
                 #expect(lone.next() === both[0])

@@ -49,7 +49,6 @@ func receive(_ socket: SharedDescriptor, capacity: Int = 1024) throws -> Receive
     case .truncated: return .truncated
     case .descriptorsLost: return .descriptorsLost
     case .wouldBlock: return .wouldBlock
-    case .reset: return .reset
     case .peerClosed: return .peerClosed
     }
 }

@@ -213,6 +213,16 @@ import Testing
                 }
                 try sysUnlink("3", in: directory.raw)
             }
+            // A shortage while the system is asked is no refusal.
+            try scratch.write("", to: "0")
+            try Refusals.forgetting {
+                let rules = [(SystemCall.rename, EPERM), (.open, EMFILE)].map { SystemCallFaults.Rule($0, .fail($1)) }
+                let (error, hits) = try SystemCallFaults.with(rules) {
+                    try sysRename("0", to: "1", in: directory.raw)
+                    return Refusals.exclusiveRename.error
+                }
+                #expect(error == nil && hits == 2)
+            }
         }
     }
     #endif

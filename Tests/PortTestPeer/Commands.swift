@@ -121,7 +121,7 @@ func connectRaw(_ path: String) {
                 let packet = (head.map { bytes(of: $0) } ?? []) + payload
                 return say("received " + packet.map { String($0, radix: 16) }.joined(separator: " "))
             case .peerClosed: return say("received nothing")
-            case .wouldBlock, .reset, .truncated, .descriptorsLost: continue
+            case .wouldBlock, .truncated, .descriptorsLost: continue
             }
         }
     } catch {

@@ -31,6 +31,6 @@ package func sysReceivePacket(_ socket: CInt, limit: Int) throws(SystemError) ->
     let outcome = try sysReceivePacket(socket, into: buffer)
     switch outcome {
     case .packet(let count, _), .descriptorsLost(let count): return (outcome, Array(buffer.prefix(count)))
-    case .truncated, .wouldBlock, .reset, .peerClosed: return (outcome, [])
+    case .truncated, .wouldBlock, .peerClosed: return (outcome, [])
     }
 }

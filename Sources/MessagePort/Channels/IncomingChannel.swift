@@ -126,8 +126,6 @@ struct IncomingChannel: ~Copyable, Sendable {
                 // Descriptors that came with it are closed as all that come from a peer.
                 guard descriptors.isEmpty, head.flatMap(PacketHeader.init)?.isWakeUp == true else { return .malformed }
             case .descriptorsLost, .truncated: return .malformed
-            // Reported once, when the peer is gone and has left data unread; the wake-up is still there.
-            case .reset: return .again
             case .wouldBlock: return .nothing  // it is still there, and removed later
             case .peerClosed: break  // the next read finds it
             }
@@ -154,7 +152,6 @@ struct IncomingChannel: ~Copyable, Sendable {
         }
         switch peeked {
         case .wouldBlock: return .nothing
-        case .reset: return .again
         case .peerClosed:
             // What it has published is still read; nothing is added any more.
             if path.isOnRing, let reader = path.reader {
@@ -224,7 +221,6 @@ struct IncomingChannel: ~Copyable, Sendable {
         case .descriptorsLost: packet(nil)
         case .truncated: .malformed
         case .wouldBlock: .nothing
-        case .reset: .again
         case .peerClosed: .ended
         }
     }

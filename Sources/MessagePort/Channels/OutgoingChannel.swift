@@ -168,16 +168,18 @@ struct OutgoingChannel: ~Copyable, Sendable {
     /// Spins until `isOver`, or the deadline, where spinning pays.
     ///
     /// - Parameters:
-    ///   - end: the deadline.
+    ///   - end: the deadline; computed only where spinning pays.
     ///   - pauses: how many pauses between two checks.
-    ///   - yields: whether the reader may wait for this very processor, so that it is yielded from time to time.
+    ///   - yields: whether the reader may wait for this very processor, so that it is yielded from time to time. If
+    ///     not, it is checked at least once, whatever the time is.
     ///   - isOver: the check.
     /// - Returns: whether it was over.
     private static func spin(
-        until end: MonotonicInstant, pauses: Int, yields: Bool, _ isOver: () -> Bool
+        until end: @autoclosure () -> MonotonicInstant, pauses: Int, yields: Bool, _ isOver: () -> Bool
     ) -> Bool {
         guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
-        var now = MonotonicInstant.now
+        let end = end()
+        var now = yields ? MonotonicInstant.now : .distantPast
         var nextYield = yields ? now.advanced(by: Tuning.timeBetweenYields) : .distantFuture
         while now < end {
             if now >= nextYield {

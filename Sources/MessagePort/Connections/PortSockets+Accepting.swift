@@ -167,34 +167,32 @@ package final class ReservedDescriptor: Sendable {
 /// row have found one packet of one connection and nothing else, the next polls read one packet from it alone: each
 /// saves two system calls. Whatever else comes waits for the next poll of all sockets: every eighth one, and the one
 /// after a poll of that connection that found nothing.
-enum SoleActivePeer: Sendable {
-    case none
-    /// The last poll of all sockets has found it alone.
-    case candidate(SocketConnection)
-    /// So have the last two.
-    case proven(SocketConnection, pollsLeft: Int)
+struct SoleActivePeer: Sendable {
+    /// What the last poll of all sockets has found alone.
+    private var connection: SocketConnection?
+    /// How often it is polled alone before all are polled again; zero unless the last two such polls have found it.
+    private var pollsLeft = 0
 
-    private var connection: SocketConnection? {
-        switch self {
-        case .none: nil
-        case .candidate(let connection), .proven(let connection, _): connection
-        }
-    }
+    init() {}
 
     /// The connection to poll alone; nil to poll all sockets.
     mutating func next() -> SocketConnection? {
-        guard case .proven(let connection, let pollsLeft) = self, pollsLeft > 0 else { return nil }
-        self = .proven(connection, pollsLeft: pollsLeft - 1)
+        guard pollsLeft > 0 else { return nil }
+        pollsLeft -= 1
         return connection
     }
 
     /// A poll of the connection alone has found nothing.
-    mutating func didFindNothing() { self = .none }
+    mutating func didFindNothing() { self = SoleActivePeer() }
 
     /// A poll of all sockets has found one packet of this connection and nothing else; nil: something else.
     mutating func didPoll(found: SocketConnection?) {
         guard let found else { return didFindNothing() }
-        self = found === connection ? .proven(found, pollsLeft: Tuning.solePollLimit) : .candidate(found)
+        if found === connection {
+            pollsLeft = Tuning.solePollLimit
+        } else {
+            (connection, pollsLeft) = (found, 0)
+        }
     }
 
     /// A connection was removed from the set.

@@ -21,7 +21,7 @@ package final class PortSockets: Sendable {
         var silenced: Set<UInt64> = []
         /// The connections with rings that had data last.
         var busyRings: [SocketConnection] = []
-        var soleActive = SoleActivePeer.none
+        var soleActive = SoleActivePeer()
         /// The number of polls, so that each begins with another of the ready sockets.
         var pollCount = 0
         var isClosed = false
@@ -97,9 +97,10 @@ package final class PortSockets: Sendable {
     /// - Parameters:
     ///   - connection: the connection.
     ///   - isLimited: whether the limit of connections for its process applies.
-    /// - Throws: `tooManyConnections`, or why the kernel cannot watch it.
+    /// - Throws: `tooManyConnections`, or why the kernel cannot watch it, or why no thread can end the polling of it.
     func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
         let sink = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
+        if sink == nil, connection.isBusyPolled { _ = try IOThread.loop() }
         let result = state.withLock { state -> Result<UInt64?, PortError> in
             if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
             let (key, owner) = (state.lastKey + 1, connection.owner)
@@ -303,7 +304,7 @@ package final class PortSockets: Sendable {
         let members = state.withLock { state in
             state.isClosed = true
             swap(&listener, &state.listener)
-            state.soleActive = .none
+            state.soleActive = SoleActivePeer()
             defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
             return state.members
         }

@@ -305,8 +305,8 @@ extension SocketConnection {
     /// Whether the peer has sent queries and no message.
     var isOnlyObserving: Bool { state.withLock { $0.use == .observing } }
 
-    /// Answers a query for statistics. Never waits: an answer that finds no room is sent before the next reply, and nothing more is
-    /// read from the peer meanwhile.
+    /// Answers a query for statistics. Never waits: an answer that finds no room is sent before the next reply, and
+    /// nothing more is read from the peer meanwhile.
     func answerStatisticsQuery(_ token: UInt64, about port: any MessageSink) {
         noteObserver(port)
         let header = PacketHeader(kind: .statistics, answers: token)

@@ -189,8 +189,11 @@ struct PacketAssembly: Sendable {
             if header.componentCount > 0 { return .watchAnswered(header.componentCount == 1) }
             return .watchAsked(byteLimit: Int(clamping: header.totalLength))
         case .shown: return WatchedMessage(header, payload: payload).map { .shown($0) } ?? .violation
-        // The connection handles offers of rings, changes of the path and wake-ups; here they break the format.
-        default: return .violation
+        // The connection handles offers of rings, changes of the path and wake-ups; here they break the format, as do
+        // notices with a payload that they do not have.
+        case .replyDropped, .replyFailed, .abandoned, .portEnded, .watch, .message, .continuation, .abort, .refused,
+            .ring, .ringAnswer, .pathChange, .wakeUp:
+            return .violation
         }
     }
 

@@ -279,7 +279,8 @@ extension NameDirectoryWatch {
             return try watch.value.add(path, events)
         } catch {
             if error.isMissingPath { return nil }
-            if error.code == ENOSPC || Refusals.directoryWatch.error != nil {
+            // An error for one path may concern its file system only.
+            if error.code == ENOSPC || error.isRefusal && (try? SystemProbe.directoryWatch()) == nil {
                 throw PortError(.watchLimit, system: error, subject: .path(path))
             }
             throw PortError(error, subject: .path(path))

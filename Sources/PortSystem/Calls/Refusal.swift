@@ -112,7 +112,7 @@ package enum Refusals {
     /// A second shutdown of a socket as an edge at its other end: without it, there are no shared rings.
     package static let wakeChannel = Refusal()
 
-    /// `inotify_init1(2)`: without it, there are no watches of directories.
+    /// `inotify_init1(2)` and `inotify_add_watch(2)`: without them, there are no watches of directories.
     package static let directoryWatch = Refusal()
     /// `renameat2(2)`, Linux 3.15: without it, a file first gets its new name as a second link. An error of a file
     /// system that does not know the flag, or of a directory that forbids the change, is not remembered.

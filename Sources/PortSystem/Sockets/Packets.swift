@@ -27,8 +27,6 @@ package enum ReceiveOutcome: Sendable {
     case descriptorsLost(byteCount: Int)
     /// No packet now.
     case wouldBlock
-    /// The peer has closed while it had unread packets of ours in its queue; packets of its own may still follow.
-    case reset
     /// The peer is gone and everything it sent has been read.
     case peerClosed
 }
@@ -109,7 +107,9 @@ package func sysReceivePacket(
     let capacity = transferCount(.recvmsg, head.count + body.count)
     do throws(SystemError) {
         let count = try unlessBlocked { () throws(SystemError) in
-            try retrying(.recvmsg) { unsafe receive(socket, head, body, atMost: capacity, &raw, &flags) }
+            try repeatingAfterReset { () throws(SystemError) in
+                try retrying(.recvmsg) { unsafe receive(socket, head, body, atMost: capacity, &raw, &flags) }
+            }
         }
         let sender = raw.isEmpty ? nil : closeObserver()
         let descriptors = raw.map { SharedDescriptor(received: FileDescriptor(owning: $0), from: sender) }
@@ -120,9 +120,21 @@ package func sysReceivePacket(
         if count == 0, descriptors.isEmpty, try hasEnded(socket) { return .peerClosed }
         return .packet(byteCount: count, descriptors: descriptors)
     } catch {
-        if error.code == ECONNRESET { return .reset }
-        if error.code == ENOTCONN { return .peerClosed }
+        if error.code == ECONNRESET || error.code == ENOTCONN { return .peerClosed }
         throw error
+    }
+}
+
+/// Makes a call that reads from a socket, and repeats it once after a reset. A peer that closes while packets of ours
+/// are unread in its queue resets the connection; packets of its own may follow. Linux reports that once, gVisor each
+/// time.
+@inline(__always)
+private func repeatingAfterReset<Result>(_ call: () throws(SystemError) -> Result) throws(SystemError) -> Result {
+    do throws(SystemError) {
+        return try call()
+    } catch {
+        if error.code != ECONNRESET { throw error }
+        return try call()
     }
 }
 
@@ -193,7 +205,7 @@ private func receiveHeaded(
     switch outcome {
     case .packet(let count, _) where count >= headSize, .descriptorsLost(let count) where count >= headSize:
         return (outcome, head, count - headSize)
-    case .packet, .descriptorsLost, .truncated, .wouldBlock, .reset, .peerClosed: return (outcome, nil, 0)
+    case .packet, .descriptorsLost, .truncated, .wouldBlock, .peerClosed: return (outcome, nil, 0)
     }
 }
 
@@ -239,8 +251,6 @@ package enum PeekOutcome: Sendable {
     /// No packet now.
     case wouldBlock
     /// As for a receive.
-    case reset
-    /// As for a receive.
     case peerClosed
 }
 
@@ -251,15 +261,16 @@ package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
     var bytes: UInt64 = 0
     do throws(SystemError) {
         let count = try unlessBlocked { () throws(SystemError) in
-            try retrying(.recvmsg) { unsafe withUnsafeMutableBytes(of: &bytes) { unsafe peek(socket, $0) } }
+            try repeatingAfterReset { () throws(SystemError) in
+                try retrying(.recvmsg) { unsafe withUnsafeMutableBytes(of: &bytes) { unsafe peek(socket, $0) } }
+            }
         }
         guard let count else { return .wouldBlock }
         // A packet may have no bytes; the connection has ended only when the kernel reports that.
         if count == 0, try hasEnded(socket) { return .peerClosed }
         return .packet(UInt64(littleEndian: bytes))
     } catch {
-        if error.code == ECONNRESET { return .reset }
-        if error.code == ENOTCONN { return .peerClosed }
+        if error.code == ECONNRESET || error.code == ENOTCONN { return .peerClosed }
         throw error
     }
 }

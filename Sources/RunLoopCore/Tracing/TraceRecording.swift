@@ -61,7 +61,6 @@ final class TraceRecording: RunLoopInstrument {
         let cuts = ring.withLock { $0.cuts }
         return TraceBalance.balanced(copied, from: next, cuts: cuts, endingAt: .now)
     }
-
 }
 
 /// The last events of a loop, in memory that is allocated once.

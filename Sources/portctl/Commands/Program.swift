@@ -179,7 +179,7 @@ extension ChildEnd {
         switch self {
         case .exited(let status): status
         case .signalled(let number): 128 + number
-        case .unknown: 0
+        case .unknown: ExitStatus.failure.rawValue
         }
     }
 
