@@ -46,7 +46,7 @@ import Testing
             event.clear()
             _ = lower
         }
-        expectSentence("A doorbell cannot be read", in: result)
+        expectSentence("An event descriptor cannot be read", in: result)
     }
 
     @Test("waiting on a set whose descriptor was closed by another traps")

@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(
-        "a wake-up after the last poll before the first sleep, when there is no doorbell yet, is not lost",
+        "a wake-up after the last poll before the first sleep, when there is no event descriptor yet, is not lost",
         arguments: [false, true])
     func beforeTheBell(addsDescriptor: Bool) async throws {
         try await onLoop { loop in

@@ -9,7 +9,7 @@ struct SendBacklog: ~Copyable {
     static let packetCost = 256
 
     var needsAbort = false
-    /// Notices that a reply will not come, and the pieces of forwarded replies.
+    /// Replies that found no room, or their rest; answers to queries, and notices that a reply will not come.
     var packets = Deque<OutgoingPacket>()
     /// The bytes of the packets, each with `packetCost` added.
     var size = 0

@@ -98,7 +98,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     /// Handles a message that can be answered before it is queued, or returns false: then it is queued. A message that
     /// cannot be answered, as most of a stream, is queued without a call. Called on the sending or receiving thread,
-    /// which may hold the lock of a connection's assembly.
+    /// which may hold the lock of a `PacketReceiver`.
     typealias Interceptor = @Sendable (MachMessage) -> Bool
 
     /// Holds an interceptor: few ports have one, so the others pay one pointer.

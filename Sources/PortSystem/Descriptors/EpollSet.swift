@@ -77,7 +77,7 @@ package struct EpollSet: ~Copyable, Sendable {
             // Its number may now be another file's: one that no set accepts, or the set itself.
             if ![ENOENT, EBADF, ELOOP].contains(error.code) && !error.isRefusal {
                 fatalError(
-                    "epoll_ctl cannot remove \(member): \(error). Was the set's descriptor closed by someone else?")
+                    "epoll_ctl cannot remove \(member): \(error). Did other code close the set's descriptor?")
             }
         }
     }
@@ -101,7 +101,7 @@ package struct EpollSet: ~Copyable, Sendable {
             do throws(SystemError) {
                 count = try unsafe self.count(until: deadline, records)
             } catch {
-                fatalError("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
+                fatalError("epoll_wait failed: \(error). Did other code close its descriptor?")
             }
             for index in 0..<Int(count) {
                 let record = unsafe records[index]

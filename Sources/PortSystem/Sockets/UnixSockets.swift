@@ -138,7 +138,7 @@ package func sysShutDown(_ socket: CInt, receivingOnly: Bool = false) {
         _ = try retrying(.shutdown) { shutdown(socket, CInt(receivingOnly ? SHUT_RD : SHUT_RDWR)) }
     } catch {
         if error.code != ENOTCONN && !error.isRefusal {
-            fatalError("shutdown of descriptor \(socket) failed: \(error). Was it closed by someone else?")
+            fatalError("shutdown of descriptor \(socket) failed: \(error). Did other code close it?")
         }
     }
 }

@@ -58,7 +58,7 @@ package struct EventDescriptor: ~Copyable, Sendable {
             case .some(let end): _ = try sysWrite(end.raw, [1])
             }
         } catch {
-            fatalError("A doorbell cannot be rung: \(error). Was its descriptor closed by someone else?")
+            fatalError("An event descriptor cannot be signalled: \(error). Did other code close it?")
         }
     }
 
@@ -67,7 +67,7 @@ package struct EventDescriptor: ~Copyable, Sendable {
         do throws(SystemError) {
             while let count = try sysDiscard(reading.raw, 512), count == 512 {}
         } catch {
-            fatalError("A doorbell cannot be read: \(error). Was its descriptor closed by someone else?")
+            fatalError("An event descriptor cannot be read: \(error). Did other code close it?")
         }
     }
 }

@@ -327,7 +327,7 @@ extension RunLoopSource {
     /// made, or with sequentially consistent atomics.
     public func ring() {
         if !isPortBased {
-            fatalError("A custom source has no doorbell. Use signal() when it has work.")
+            fatalError("A custom source is not rung. Use signal() when it has work.")
         }
         if isNotified.exchange(true, ordering: .sequentiallyConsistent) { return }
         let (loops, registration) = state.withLock { ($0.membership.loops, $0.registration) }

@@ -114,9 +114,9 @@ extension ThreadRunLoop {
 
     /// Waits in the kernel, or only polls it when the deadline is past, and puts reported sources on the ready list.
     ///
-    /// This is the only function in which a loop sleeps: where descriptors are watched, until one of them or the event
-    /// descriptor is ready; otherwise on the futex.
-    /// When no descriptor was watched as the loop announced its wait, the first one that is added wakes it.
+    /// Here a loop sleeps, unless it polls memory: where descriptors are watched, until one of them or the event
+    /// descriptor is ready; otherwise on the futex. One that polls memory sleeps in `sleepParked`. When no descriptor
+    /// was watched as the loop announced its wait, the first one that is added wakes it.
     ///
     /// - Returns: whether the kernel was polled: false when something had arrived in memory that the loop polls.
     @discardableResult
@@ -134,9 +134,9 @@ extension ThreadRunLoop {
             let sleeps = deadline != .distantPast && parker.willSleep()
             counts.didPoll(sleeping: sleeps)
             wait(set, run, until: sleeps ? deadline : .distantPast)
-        } else if deadline != .distantPast, let expected = parker.willPark() {
+        } else if deadline != .distantPast, let expected = parker.willSleepOnFutex() {
             counts.didPoll(sleeping: true)
-            parker.park(expected, until: deadline)
+            parker.sleepOnFutex(expected, until: deadline)
         }
         return true
     }

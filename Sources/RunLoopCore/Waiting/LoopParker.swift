@@ -8,15 +8,15 @@
 //   `listening`     steps 1 to 6: a wake-up is remembered, and this pass does not sleep
 //   `polling`       the loop polls for an event, or spins: a thread with work for it sets `notified`, without a system
 //                   call
-//   `parked`        the loop is about to sleep on the futex, or does; no descriptor is watched. A thread with work wakes
+//   `onFutex`       the loop is about to sleep on the futex, or does; no descriptor is watched. A thread with work wakes
 //                   the futex
-//   `sleeping`      the loop is about to wait for descriptors, or does. A thread with work signals the event
+//   `onDescriptors` the loop is about to wait for descriptors, or does. A thread with work signals the event
 //                   descriptor, which is one of them
 //   `notified`      the loop was woken
 //
 // A thread with work first puts it into the loop's state, under its lock, and then calls `endWait`. The loop first
 // publishes `polling`, and then reads its state, under the lock. One of the two sees the other. The step from `polling`
-// to `parked` or `sleeping` is one atomic step, which fails when the loop was woken in between.
+// to `onFutex` or `onDescriptors` is one atomic step, which fails when the loop was woken in between.
 
 import PortSystem
 import Synchronization
@@ -24,12 +24,12 @@ import Synchronization
 /// A loop's phase, and what ends its sleep.
 final class LoopParker: Sendable {
     enum Phase: UInt8, AtomicRepresentable {
-        case notListening, listening, polling, parked, sleeping, notified
+        case notListening, listening, polling, onFutex, onDescriptors, notified
 
         /// Whether the loop polls or sleeps, and was not woken.
         var isWaiting: Bool {
             switch self {
-            case .polling, .parked, .sleeping: true
+            case .polling, .onFutex, .onDescriptors: true
             case .notListening, .listening, .notified: false
             }
         }
@@ -77,21 +77,21 @@ final class LoopParker: Sendable {
     ///
     /// - Returns: false when the loop was woken since it announced its wait.
     func willSleep() -> Bool {
-        willEnter(.sleeping)
+        willEnter(.onDescriptors)
     }
 
     /// The sleep is over, and the loop polls. Unless it was woken, a thread with work again needs no system call to
     /// wake it.
     func didSleep() {
-        _ = phase.compareExchange(expected: .sleeping, desired: .polling, ordering: .sequentiallyConsistent)
+        _ = phase.compareExchange(expected: .onDescriptors, desired: .polling, ordering: .sequentiallyConsistent)
     }
 
     /// Announces a sleep that only a wake-up or the deadline ends. It uses no descriptor.
     ///
-    /// - Returns: what `park` needs; nil when the loop was woken since it announced its wait.
-    func willPark() -> UInt32? {
+    /// - Returns: what `sleepOnFutex` needs; nil when the loop was woken since it announced its wait.
+    func willSleepOnFutex() -> UInt32? {
         let expected = word.value
-        return willEnter(.parked) ? expected : nil
+        return willEnter(.onFutex) ? expected : nil
     }
 
     private func willEnter(_ wanted: Phase) -> Bool {
@@ -105,7 +105,7 @@ final class LoopParker: Sendable {
     }
 
     /// Sleeps until the loop is woken or the deadline has passed; may return earlier.
-    func park(_ expected: UInt32, until deadline: MonotonicInstant) {
+    func sleepOnFutex(_ expected: UInt32, until deadline: MonotonicInstant) {
         word.sleep(expected, until: deadline)
     }
 
@@ -130,7 +130,7 @@ final class LoopParker: Sendable {
         case .notListening: phase.store(.notListening, ordering: .sequentiallyConsistent)
         // A readiness check or a condition has run the loop and so given up its wait: the pass polls once more and
         // ends.
-        case .notified, .polling, .parked, .sleeping: phase.store(.notified, ordering: .sequentiallyConsistent)
+        case .notified, .polling, .onFutex, .onDescriptors: phase.store(.notified, ordering: .sequentiallyConsistent)
         case .listening:
             _ = phase.compareExchange(expected: .notListening, desired: .listening, ordering: .sequentiallyConsistent)
         }
@@ -151,8 +151,8 @@ final class LoopParker: Sendable {
             let result = phase.compareExchange(expected: seen, desired: .notified, ordering: .sequentiallyConsistent)
             if result.exchanged {
                 switch seen {
-                case .parked: word.signal()
-                case .sleeping: madeWakeEvent.withLock { $0 }?.value.signal()
+                case .onFutex: word.signal()
+                case .onDescriptors: madeWakeEvent.withLock { $0 }?.value.signal()
                 default: break
                 }
                 return
