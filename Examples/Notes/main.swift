@@ -8,6 +8,11 @@
 import Foundation
 import NamedPortServer
 
+/// What others have written, without what would act on a terminal.
+func harmless(_ text: String) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.properties.generalCategory != .control }))
+}
+
 /// Writes one line to standard error and ends the program, with a status of sysexits(3).
 func fail(_ why: String, status: Int32) -> Never {
     FileHandle.standardError.write(Data("notes: \(why)\n".utf8))
@@ -23,7 +28,7 @@ func ask(_ arguments: [String]) throws(PortError) {
         print("note \(number)")
     case ("list", nil):
         let reply = try service.request(MachMessage(id: NoteRequest.list))
-        for line in try reply.content(as: [String].self) { print(line) }
+        for line in try reply.content(as: [String].self) { print(harmless(line)) }
     case ("remove", let number?):
         guard let number = Int(number) else { fail("\(number) is no number", status: EX_USAGE) }
         _ = try service.request(MachMessage(id: NoteRequest.remove, content: number))
@@ -46,7 +51,7 @@ do throws(PortError) {
     }
 } catch {
     switch error.code {
-    case .remoteError: fail(error.remoteText ?? "\(error)", status: EXIT_FAILURE)
+    case .remoteError: fail(error.remoteText.map(harmless) ?? "\(error)", status: EXIT_FAILURE)
     case .nameUnknown: fail("the service does not run; start it with: notes serve", status: EX_UNAVAILABLE)
     default: fail("\(error)", status: EX_IOERR)
     }

@@ -133,6 +133,8 @@ struct TranscriptTests {
             #expect(line == "portctl: Process \(supervisor.processID) listens for org.example.notes.")
             #expect(try await run("notes", ["add", "buy stamps"], namesIn: scratch) == done("note 1\n"))
             #expect(try await run("notes", ["list"], namesIn: scratch) == done("1  buy stamps\n"))
+            #expect(try await run("notes", ["add", "\u{1B}[2Jred"], namesIn: scratch) == done("note 2\n"))
+            #expect(try await run("notes", ["list"], namesIn: scratch) == done("1  buy stamps\n2  [2Jred\n"))
             #expect(try heldNames(in: scratch).contains("org.example.notes"))
             supervisor.kill(SIGTERM)
             #expect(try await supervisor.waitForExit().end == .exited(0))

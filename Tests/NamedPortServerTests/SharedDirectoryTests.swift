@@ -135,6 +135,49 @@ struct SharedDirectoryTests {
         }
     }
 
+    @Test("a name that is held in a shared directory keeps it open for rights of other users, without its name server")
+    func heldNameKeepsDirectory() async throws {
+        try await withSharedFixture(mode: 0o3770) { fixture in
+            try fixture.setRules("* *\n")
+            let port = MachPort()
+            func register() throws {
+                let names = try PortNameServer(sharedDirectory: fixture.path)
+                try names.register(port, name: "main")
+                port.setPeerPolicy(try .members(of: names))
+            }
+            try register()
+            let checkIn = ["policy", "members", "check-in", fixture.word, "main", "right"]
+            try fixture.with(Strangers.client, checkIn) { worker in
+                let right = try #require(try port.receive(within: patience).replyPort)
+                #expect(try right.request(MachMessage(id: Act.process)).text == "\(worker.processID)")
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("the processes of one other user have the limits of four together; another user has its own")
+    func limitsOfUser() async throws {
+        try await withSharedFixture(mode: 0o2750, owner: Strangers.service) { fixture in
+            let serve = ["connections", "1", "policy", "members", "serve", fixture.word, "store"]
+            try fixture.with(Strangers.service, serve) { service in
+                try service.expect("ready")
+                let stay = ["connect-and-stay", fixture.word, "store", "1"]
+                func beside(_ count: Int, _ body: () throws -> Void) throws {
+                    if count == 0 { return try body() }
+                    try fixture.with(Strangers.client, stay) { client in
+                        try client.expect("replies 1")
+                        try beside(count - 1, body)
+                    }
+                }
+                let ask = ["ask", fixture.word, "store", "1", "abc"]
+                try beside(PeerLimits().processesOfUser) {
+                    #expect(try fixture.first(Strangers.client, ask) == "error tooManyConnections")
+                    #expect(try fixture.first(Strangers.otherClient, ask) == "reply cba")
+                }
+            }
+        }
+    }
+
     @Test("a service of another user is reached whichever opening of the directory ends, and by any path to it")
     func openedTwice() async throws {
         try await withSharedFixture(mode: 0o2750, owner: Strangers.service) { fixture in

@@ -83,7 +83,7 @@ extension SharedRingTests {
         #expect(!ends.reader.hasMore)
     }
 
-    @Test("neither side can change the other's memory, or remove pages or bytes of either")
+    @Test("F-A11, F-B1: neither side can change the other's memory, or remove pages or bytes of either")
     func sealed() throws {
         let ends = try Ends()
         let writable = { (file: SharedDescriptor) in
@@ -103,7 +103,7 @@ extension SharedRingTests {
     }
 
     @Test(
-        "memory that its maker's peers could change is not mapped, and pages that its maker left out come with the mapping"
+        "F-B1: memory that its maker's peers could change is not mapped, and pages that its maker left out come with the mapping"
     )
     func unreserved() throws {
         for (offset, seals) in [(nil, allSeals), (0, allSeals & ~16), (0, allSeals), (8192, allSeals)] as [(Int?, CInt)]

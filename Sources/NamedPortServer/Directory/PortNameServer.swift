@@ -54,7 +54,8 @@ public final class PortNameServer: Sendable {
     /// A port that other users are to reach needs a ``/MessagePort/PeerPolicy`` that admits them, such as
     /// `members(of:)`, and its address in this directory: it is registered here before it is registered elsewhere or
     /// sent to another process. Rights received in messages lead to ports of other users in this directory as long as
-    /// this object lives.
+    /// this object lives, or a name that was registered by it is held. An optimized build may release the object after
+    /// its last use, so a client retains it: see `Docs/LifeCycle.md`.
     ///
     /// - Parameter sharedDirectory: an absolute path.
     /// - Throws: as ``init(directory:)``; ``/MessagePort/PortError/Code/directoryUntrusted`` too when members of the

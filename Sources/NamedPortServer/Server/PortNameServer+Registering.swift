@@ -73,7 +73,10 @@ extension PortNameServer {
             file.remove()
             throw error
         }
-        let registration = NameRegistration(file, for: port.localPort) { [weak self] in self?.forget(name, $0) }
+        // A held name retains the directory: while it is open, rights to ports of its other users lead there.
+        let registration = NameRegistration(file, for: port.localPort) { [weak self, directory] in
+            withExtendedLifetime(directory) { self?.forget(name, $0) }
+        }
         holderForkCount.store(sysForkCount(), ordering: .relaxed)
         let old = held.withLock { $0.updateValue(registration, forKey: name) }
         withExtendedLifetime(old) {}
