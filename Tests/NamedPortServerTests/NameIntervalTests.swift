@@ -57,15 +57,18 @@ struct NameIntervalTests {
             let rule = SystemCallFaults.Rule(.inotify_init, .fail(EPERM), times: .max)
             fixture.names.lookInterval = .seconds(3600)
             let port = MachPort()
-            let registrar = runOnThread {
-                while fixture.names.intervalLookCount < 1 { yieldThread() }
-                try fixture.names.register(port, name: "late")
-            }
-            let right = try SystemCallFaults.with([rule]) {
+            // Registered when the first scan has found nothing: before the only wait.
+            let beforeWait = SystemCallFaults.Rule(
+                .poll,
+                .precede {
+                    do { try onNewThread { try fixture.names.register(port, name: "late") } } catch {
+                        Issue.record(error)
+                    }
+                })
+            let (right, hits) = try SystemCallFaults.with([rule, beforeWait]) {
                 try fixture.names.waitFor("late", within: .milliseconds(500))
-            }.result
-            #expect(!right.isDead && fixture.names.intervalLookCount == 2)
-            try registrar.join()
+            }
+            #expect(hits == 2 && !right.isDead && fixture.names.intervalLookCount == 2)
             port.invalidate()
         }
     }
