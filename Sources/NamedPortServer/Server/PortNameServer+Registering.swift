@@ -74,8 +74,8 @@ extension PortNameServer {
             throw error
         }
         // A held name retains the directory: while it is open, rights to ports of its other users lead there.
-        let registration = NameRegistration(file, for: port.localPort) { [weak self, directory] in
-            withExtendedLifetime(directory) { self?.forget(name, $0) }
+        let registration = NameRegistration(file, for: port.localPort) { [weak self, directory] registration in
+            withExtendedLifetime(directory) { self?.forget(name, registration) }
         }
         holderForkCount.store(sysForkCount(), ordering: .relaxed)
         let old = held.withLock { $0.updateValue(registration, forKey: name) }
