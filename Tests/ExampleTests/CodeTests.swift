@@ -89,6 +89,36 @@ struct CodeTests {
     }
 }
 
+/// The constants that decide speed or fairness say what they are, and where they are from.
+@Suite("Tuning", .census)
+struct TuningTests {
+    @Test(
+        "a constant says what it is; it or its section names a decision, or says that it was chosen and not measured",
+        arguments: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"])
+    func origins(target: String) throws {
+        let decisions = Set(
+            try FileManager.default.contentsOfDirectory(atPath: Document.packageDirectory + "/Docs/Decisions")
+                .map { $0.prefix(4) })
+        let path = Document.packageDirectory + "/Sources/" + target + "/Support/Tuning.swift"
+        var (section, comment, count) = ("", "", 0)
+        for line in try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n") {
+            let code = line.drop { $0 == " " }
+            if code.hasPrefix("// MARK: ") { section = String(code) }
+            if code.hasPrefix("///") { comment += code.dropFirst(3) }
+            if code.hasPrefix("static let ") {
+                count += 1
+                #expect(comment.split(separator: " ").count >= 2, "what is it? \(line)")
+                let origin = section + comment
+                let named = origin.matches(of: /\b[0-9]{4}\b/).map { origin[$0.range] }
+                #expect(decisions.isSuperset(of: named), "no such decision: \(line)")
+                #expect(!named.isEmpty || origin.contains("Chosen, not measured."), "where is it from? \(line)")
+            }
+            if !code.hasPrefix("//") { comment = "" }
+        }
+        #expect(count > 8)
+    }
+}
+
 extension Document {
     /// The file's name, without what comes after the dot.
     var name: String { URL(fileURLWithPath: path).deletingPathExtension().lastPathComponent }

@@ -2,27 +2,30 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// The constants of this library that decide speed or fairness, and nothing else. Limits that a program can meet are
-/// where they are enforced, and in Docs/Limits.md.
+/// where they are enforced, and in Docs/Limits.md. A constant, or its section, names the decision of Docs/Decisions
+/// that it is from, or says that it was chosen and not measured.
 enum Tuning {
-    // MARK: Sending
+    // MARK: Sending. Chosen, not measured.
 
     /// A large message is cut into pieces of at most one part in this many of a ring: several of them fit, so that the
-    /// reader copies one out while the next is written.
+    /// reader copies one out while the next is written. Decision 0026.
     static let piecesInRing = 8
 
     /// How long a sender waits for room in the ring, for each packet. A reader that handles messages reads again when
     /// it has handled 32 of them. A sender that waits for less time leaves the ring for packets that cost the reader
-    /// several times as much. Docs/Decisions/0011-shared-ring.md.
+    /// several times as much. Decision 0011.
     static let senderTimeout = Duration.microseconds(100)
 
     /// The same at the port's end. A reply waits neither for a slow reader nor for one that manipulates its counter.
+    /// Decision 0011.
     static let replierTimeout = Duration.microseconds(20)
 
     /// How long a sender waits for room before it yields its processor: a reader that has its own, and handles
-    /// messages, mostly reads again before.
+    /// messages, mostly reads again before. Decision 0021.
     static let timeBetweenYields = Duration.microseconds(20)
 
     /// How long a sender waits for a reader that was awake a moment ago to poll again, before it wakes it.
+    /// Decision 0021.
     static let timeBeforeWakeUp = Duration.microseconds(2)
 
     /// How many pauses between two checks meanwhile.
@@ -41,41 +44,41 @@ enum Tuning {
 
     /// From this size on a payload is copied rather than moved by the eight bytes of its record's head: glibc before
     /// 2.40 does that with one instruction, which is slow when the target is so close behind the source.
+    /// Benchmarks/History.md, "Large bodies".
     static let copiedSize = 4 << 10
 
     /// A message that may fit into an empty socket, which holds this many packets, goes in as few packets as possible.
     static let undividedPackets = 4
 
     /// From this size on, in a message above that size, the tail has packets of its own, so that it can be received
-    /// into its final memory.
+    /// into its final memory. Decision 0016.
     static let dividedTailSize = 16 << 10
 
-    // MARK: Receiving
+    // MARK: Receiving. Chosen, not measured.
 
     /// The most packets that one call receives, so that one busy connection delays the others little.
     static let packetBudget = 32
 
-    /// The most bytes of a ring whose plain messages are queued together. Docs/Decisions/0018-batch-receive.md.
+    /// The most bytes of a ring whose plain messages are queued together. Decision 0018.
     static let batchSize = 64 << 10
 
-    /// The most messages that are queued together.
+    /// The most messages that are queued together. Decision 0018.
     static let batchCount = 32
 
     /// The most steps between two packets: a peer that manipulates its counters delays its reader no longer.
     static let stepLimit = 16
 
     /// After this many polls that found nothing a loop no longer polls a ring, until the kernel reports something: each
-    /// polled ring slows down each spin. Docs/Decisions/0023-busy-polling-while-handling.md.
+    /// polled ring slows down each spin. Decision 0022.
     static let emptyPollLimit: UInt8 = 64
 
     /// How many times the right's end reads what a ring holds before the I/O thread does.
     static let passLimit = 256
 
-    /// The most connections of a port whose rings a loop polls.
-    /// Docs/Decisions/0025-a-thousand-connections-beside-ten.md.
+    /// The most connections of a port whose rings a loop polls. Decision 0025.
     static let busyLimit = 4
 
-    /// How many polls of the connection alone may follow each other.
+    /// How many polls of the connection alone may follow each other. Decision 0016.
     static let solePollLimit = 7
 
     /// The most connections that one call accepts; the others are reported again.
@@ -84,28 +87,28 @@ enum Tuning {
     /// How many times one poll asks the kernel, for 64 sockets each, while it skips some of those that are reported.
     static let reportRounds = 8
 
-    // MARK: Rings
+    // MARK: Rings. Chosen, not measured.
 
-    /// This many packets within this time earn rings.
+    /// This many packets within this time earn rings. Decision 0011.
     static let earningCount = 64
 
-    /// See `earningCount`. Docs/Decisions/0011-shared-ring.md.
+    /// See `earningCount`. Decision 0011.
     static let earningTime = Duration.milliseconds(250)
 
     /// After a packet with descriptors, this many without must go by socket before the ring is used again.
     static let packetsUntilRing = 8
 
     /// After this many packets in a row for which the reader had to be woken, the socket is faster: it carries a packet
-    /// where the ring needs a wake-up.
+    /// where the ring needs a wake-up. Decisions 0011 and 0016.
     static let wakeUpLimit = 16
 
     /// Then this many packets go by socket, until the next check whether the reader still sleeps. The reader gets this
-    /// number, so it need not peek at a packet before it reads it.
+    /// number, so it need not peek at a packet before it reads it. Decisions 0011 and 0016.
     static let sleepyCount = 128
 
-    // MARK: Queues
+    // MARK: Queues. Chosen, not measured.
 
-    /// After this many dequeued messages the sockets are polled again.
+    /// After this many dequeued messages the sockets are polled again. Decision 0013.
     static let dequeuesBetweenPolls = 32
 
     /// How many times the sockets are polled for one message: what is read may be no message.
@@ -123,19 +126,19 @@ enum Tuning {
     /// How long a sender spins for room in a full queue at most, before it sleeps.
     static let longestSpin = Duration.microseconds(100)
 
-    /// How long the sender of a stream is given at most: enough for about nine messages.
+    /// How long the sender of a stream is given at most: enough for about nine messages. Decision 0022.
     static let timeForMore = Duration.microseconds(1)
 
-    /// How many pauses between two reads of the clock meanwhile.
+    /// How many pauses between two reads of the clock meanwhile. Decision 0022.
     static let pausesForMore = 16
 
     /// After a batch that was revoked, or that helped nothing, this many messages are dequeued one by one.
-    /// Docs/Decisions/0013-batch-dequeue.md.
+    /// Decision 0020.
     static let dequeuesAfterRevocation: UInt8 = 64
 
-    /// How many messages the first memory of a buffer holds. Docs/Decisions/0020-buffer-recycling.md.
+    /// How many messages the first memory of a buffer holds. Chosen, not measured.
     static let smallestBuffer = 2
 
-    /// A buffer with more room is not exchanged: it would stay with a queue that has few messages.
+    /// A buffer with more room is not exchanged: it would stay with a queue that has few messages. Decision 0021.
     static let mostExchanged = 64
 }

@@ -2,20 +2,21 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// The constants of this library that decide speed or fairness, and nothing else. Limits that a program can meet are
-/// where they are enforced, and in Docs/Limits.md.
+/// where they are enforced, and in Docs/Limits.md. A constant, or its section, names the decision of Docs/Decisions
+/// that it is from, or says that it was chosen and not measured.
 enum Tuning {
-    // MARK: Copying
+    // MARK: Copying. Decision 0026.
 
     /// The most bytes that one copy moves. From 4 KiB on, glibc before 2.40 copies with one instruction (`rep movsb`),
     /// which on some processors takes many times as long when the target is up to 63 bytes behind the source,
-    /// regardless of the page.
+    /// regardless of the page. Benchmarks/History.md, "Large bodies".
     static let copiedBlock = 2048
 
     /// Copies of at least this many bytes bypass the writer's caches: fetching lines from another processor's caches
-    /// takes up to six times as long as fetching them from memory. Docs/Decisions/0026-non-temporal-copies.md.
+    /// takes up to six times as long as fetching them from memory.
     static let longCopy = 8192
 
-    // MARK: Recycled buffers. Docs/Decisions/0020-buffer-recycling.md.
+    // MARK: Recycled buffers. Decision 0020.
 
     /// How many arrays pass between a thread and the depot as a unit.
     static let magazineSize = 32
@@ -24,10 +25,10 @@ enum Tuning {
     static let mostMagazines = 32
 
     /// How many arrays before its use an array is prefetched: its object is in another processor's cache, and fetching
-    /// it takes about as long as four messages.
+    /// it takes about as long as four messages. Decision 0022.
     static let prefetchDistance = 4
 
-    // MARK: Files
+    // MARK: Files. Chosen, not measured.
 
     /// A file that blocks the thread that closes descriptors for this long does not delay the others further.
     static let longestClose = Duration.seconds(1)

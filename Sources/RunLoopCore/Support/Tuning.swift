@@ -2,9 +2,10 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// The constants of this library that decide speed or fairness, and nothing else. Limits that a program can meet are
-/// where they are enforced, and in Docs/Limits.md.
+/// where they are enforced, and in Docs/Limits.md. A constant, or its section, names the decision of Docs/Decisions
+/// that it is from, or says that it was chosen and not measured.
 enum Tuning {
-    // MARK: Spinning
+    // MARK: Spinning. Decision 0008.
 
     /// A sleeping peer needs 20 to 80 µs to wake, more on a virtual machine, so its answer arrives within this time.
     static let spinLimit = Duration.microseconds(100)
@@ -22,28 +23,28 @@ enum Tuning {
     /// After a lost yield there is none for this multiple of its duration: so lost yields cost less than a hundredth.
     static let restAfterLoss = 256
 
-    /// After this many short waits in a row a loop spins before it sleeps. Docs/Decisions/0008-spin-before-sleep.md.
+    /// After this many short waits in a row a loop spins before it sleeps.
     static let fewestShortGaps = 4
 
     /// Spins that found nothing double the number of short waits that are needed, up to this many.
     static let mostShortGaps = 1024
 
-    /// How many polls a spin makes between two readings of the clock: about half a microsecond.
+    /// How many polls a spin makes between two readings of the clock: about half a microsecond. Chosen, not measured.
     static let pollsBetweenTimes = 16
 
-    /// How long the number of processors that this process may use is assumed not to change.
+    /// How long the number of processors that this process may use is assumed not to change. Chosen, not measured.
     static let allowanceValidity = Duration.seconds(5)
 
-    // MARK: Scans
+    // MARK: Scans. Chosen, not measured.
 
     /// After this many events, or this time, the kernel is polled before the next event, so that a stream of events
-    /// cannot starve descriptors.
+    /// cannot starve descriptors. Decision 0007.
     static let eventsBetweenPolls = 128
 
-    /// See `eventsBetweenPolls`.
+    /// See `eventsBetweenPolls`. Decision 0007.
     static let timeBetweenPolls = Duration.milliseconds(2)
 
-    /// How many sources that were reported last a mode remembers, to poll them without the kernel.
+    /// How many sources that were reported last a mode remembers, to poll them without the kernel. Decision 0008.
     static let recentReportCount = 4
 
     /// The capacity that an empty table keeps at most.
@@ -60,13 +61,13 @@ enum Tuning {
     static let idleBlockCapacity = 128
 
     /// How many sources ahead a ready list prefetches a registration, and then the source: with many sources, both have
-    /// left the caches since the last message.
+    /// left the caches since the last message. Decision 0022.
     static let registrationPrefetchDistance = 4
 
-    /// See `registrationPrefetchDistance`.
+    /// See `registrationPrefetchDistance`. Decision 0022.
     static let sourcePrefetchDistance = 2
 
-    // MARK: Descriptors
+    // MARK: Descriptors. Chosen, not measured.
 
     /// The interval between attempts to watch a descriptor, or to serve the main queue, when the kernel lacks the
     /// resources for it.
@@ -79,16 +80,17 @@ enum Tuning {
     static let timeUntilRenewal = Duration.milliseconds(1)
 
     /// A loop that parks here for the first time moves the channel into its set only at its eighth attempt: two loops
-    /// that alternate would otherwise move it each time.
+    /// that alternate would otherwise move it each time. Decision 0027.
     static let strangerLimit = 8
 
     /// A peer that wakes the loop more often than this, within `idleTime`, without writing anything is cut off.
+    /// Decision 0027.
     static let idleLimit = 64
 
-    /// See `idleLimit`.
+    /// See `idleLimit`. Decision 0027.
     static let idleTime = Duration.seconds(1)
 
-    // MARK: Traces
+    // MARK: Traces. Chosen, not measured.
 
     /// How many events of a trace are copied at once; a loop that records waits at most that long.
     static let eventsPerCopy = 256
