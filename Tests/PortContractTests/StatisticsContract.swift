@@ -105,7 +105,7 @@ import Testing
     @Test("all are asked, however many do not answer; those that live are busy, those that answer have statistics")
     func many() async throws {
         try await onBench(over: .socket) { bench in
-            let count = 2 * StatisticsQuery.simultaneous + 3
+            let count = 2 * Tuning.simultaneousQueries + 3
             let listeners = try (0..<count).map { try RawListener(bench.directory.path + "/stuck\($0)") }
             let port = try bench.port()
             let gone = PortAddress(path: bench.directory.path + "/gone")
@@ -120,7 +120,7 @@ import Testing
     @Test("an owner that answers late gets its share of the time when others wait for its slot")
     func late() async throws {
         try await onBench(over: .socket) { bench in
-            let count = StatisticsQuery.simultaneous + 1
+            let count = Tuning.simultaneousQueries + 1
             let listeners = try (0..<count).map { try RawListener(bench.directory.path + "/late\($0)") }
             let addresses = listeners.map(\.address)
             let asking = runOnThread(name: "asking") { try StatisticsQuery.ask(addresses, until: Watchdog.deadline) }

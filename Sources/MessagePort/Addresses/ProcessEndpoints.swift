@@ -151,6 +151,9 @@ extension ProcessEndpoints {
         try? sysUnlink(name, in: sockets.raw)
     }
 
+    /// See `Tuning`: a declared name's socket has the same.
+    package static var listenBacklog: Int32 { Tuning.listenBacklog }
+
     /// Makes a socket under a fresh name and lets others connect. It gets its name only when it listens, so a process
     /// that sees it is not refused.
     ///
@@ -184,8 +187,8 @@ extension ProcessEndpoints {
 // MARK: - Sweep
 
 extension ProcessEndpoints {
-    /// The most processes and files together that one sweep examines; the next process that starts examines more.
-    private static let sweepLimit = 10_000
+    /// See `Tuning`: the sweep of names has the same limit.
+    package static var sweepLimit: Int { Tuning.sweepLimit }
 
     /// Removes the sockets and lock files of processes that ended. It leaves alone names of another form, and what the
     /// kernel refuses to remove.
@@ -203,8 +206,8 @@ extension ProcessEndpoints {
         // In another order each time, so that files that cannot be removed do not block the rest forever.
         var (removed, examined) = (0, 0)
         for owner in locks.union(files.keys).shuffled() {
-            guard examined < Self.sweepLimit else { break }
-            let names = files[owner, default: []].prefix(Self.sweepLimit - examined)
+            guard examined < Tuning.sweepLimit else { break }
+            let names = files[owner, default: []].prefix(Tuning.sweepLimit - examined)
             examined += names.count + 1
             removed += sweep(owner, names, hadLock: locks.contains(owner))
         }

@@ -30,8 +30,6 @@ package final class PortSockets: Sendable {
     }
 
     static let listenerKey: UInt64 = 0
-    /// How many connections may wait to be accepted; the kernel may allow fewer (`net.core.somaxconn`).
-    static let backlog: Int32 = 4096
 
     let epoll: EpollSet  // immutable
     let state = Mutex(State())
@@ -55,7 +53,7 @@ package final class PortSockets: Sendable {
     /// - Returns: its address; the same each time.
     func listen(in directory: PortDirectory) throws(PortError) -> PortAddress {
         ReservedDescriptor.shared.reserve()
-        return try listen(on: directory.endpoints().makeListener(backlog: Self.backlog)).address
+        return try listen(on: directory.endpoints().makeListener(backlog: Tuning.listenBacklog)).address
     }
 
     /// Listens on a socket. If the port has one already, that stays, and the new one is closed. The connections stay.

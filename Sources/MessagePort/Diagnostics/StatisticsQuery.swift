@@ -28,8 +28,6 @@ package enum StatisticsReply: Hashable, Sendable {
 
 /// Queries of many ports that are under way.
 package struct StatisticsQuery: ~Copyable {
-    /// How many ports are asked at the same time.
-    package static let simultaneous = 128
     /// The token of each query.
     private static let token: UInt64 = 1
 
@@ -52,7 +50,7 @@ package struct StatisticsQuery: ~Copyable {
         self.addresses = addresses
         self.connect = connect
         self.deadline = deadline
-        let roundCount = max(1, (addresses.count + Self.simultaneous - 1) / Self.simultaneous)
+        let roundCount = max(1, (addresses.count + Tuning.simultaneousQueries - 1) / Tuning.simultaneousQueries)
         share = max(.zero, MonotonicInstant.now.duration(to: deadline)) / roundCount
         answers = Array(repeating: .silent, count: addresses.count)
         epoll = try PortError.converting(EpollSet())
@@ -83,7 +81,7 @@ package struct StatisticsQuery: ~Copyable {
 
     /// - Returns: whether an answer is awaited.
     private mutating func askMore() throws(PortError) -> Bool {
-        while hasUnasked, open.count < Self.simultaneous {
+        while hasUnasked, open.count < Tuning.simultaneousQueries {
             let index = askedCount
             if let own = RightsTable.shared.ownPort(at: addresses[index]) {
                 answers[index] = .answered(own.statistics)

@@ -135,7 +135,7 @@ extension LocalPort {
     /// they come back to this process.
     package func renewAddress(_ old: PortAddress, in directory: PortDirectory) throws(PortError) -> PortAddress {
         let sockets = try openSockets()
-        let listener = try directory.endpoints().makeListener(backlog: PortSockets.backlog)
+        let listener = try directory.endpoints().makeListener(backlog: Tuning.listenBacklog)
         receiveFromSockets()  // accepts clients that wait at the old one
         let address = try sockets.listen(on: listener, inPlaceOf: old.path).address
         try publish(address, of: sockets)

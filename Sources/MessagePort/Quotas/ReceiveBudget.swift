@@ -5,9 +5,9 @@
 /// one for those of a process, and one for each connection. Packets beyond them stay in the sockets.
 struct ReceiveBudget {
     /// For a port that reads while its queue has room.
-    static let standard = ReceiveBudget(packets: 2048, ofProcess: 1024, ofConnection: 32)
+    static let standard = ReceiveBudget(Tuning.standardBudget)
     /// For a port whose policy chooses among all that has arrived: more than a socket holds.
-    static let choosing = ReceiveBudget(packets: 16384, ofProcess: 4096, ofConnection: 4096)
+    static let choosing = ReceiveBudget(Tuning.choosingBudget)
 
     private var left: Int
     private let share: Int  // immutable
@@ -17,10 +17,8 @@ struct ReceiveBudget {
     /// How many were read from the others; the entry of the last one is stale.
     private var used: [PeerID: Int] = [:]
 
-    private init(packets: Int, ofProcess share: Int, ofConnection most: Int) {
-        left = packets
-        self.share = share
-        self.most = most
+    private init(_ limits: (packets: Int, ofProcess: Int, ofConnection: Int)) {
+        (left, share, most) = limits
     }
 
     /// Whether nothing more may be read.

@@ -59,6 +59,13 @@ enum Tuning {
     /// The most packets that one call receives, so that one busy connection delays the others little.
     static let packetBudget = 32
 
+    /// How many packets may be read for one dequeued message: together, from one process, and from one connection. For
+    /// a port that reads while its queue has room.
+    static let standardBudget = (packets: 2048, ofProcess: 1024, ofConnection: 32)
+
+    /// The same for a port whose policy chooses among all that has arrived: more than a socket holds.
+    static let choosingBudget = (packets: 16384, ofProcess: 4096, ofConnection: 4096)
+
     /// The most bytes of a ring whose plain messages are queued together. Decision 0018.
     static let batchSize = 64 << 10
 
@@ -86,6 +93,12 @@ enum Tuning {
 
     /// How many times one poll asks the kernel, for 64 sockets each, while it skips some of those that are reported.
     static let reportRounds = 8
+
+    /// How many connections may wait to be accepted; the kernel may allow fewer (`net.core.somaxconn`).
+    static let listenBacklog: Int32 = 4096
+
+    /// How many ports are asked for their statistics at the same time.
+    static let simultaneousQueries = 128
 
     // MARK: Rings. Chosen, not measured.
 
@@ -141,4 +154,10 @@ enum Tuning {
 
     /// A buffer with more room is not exchanged: it would stay with a queue that has few messages. Decision 0021.
     static let mostExchanged = 64
+
+    // MARK: Files. Chosen, not measured.
+
+    /// How many files one sweep examines at most, in a sweep of sockets together with their owners; the next process
+    /// that starts examines more.
+    static let sweepLimit = 10_000
 }

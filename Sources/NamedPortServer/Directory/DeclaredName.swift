@@ -77,9 +77,6 @@ package final class DeclaredName: Sendable {
 }
 
 extension DeclaredName {
-    /// How many clients may wait until the owner accepts them; the kernel may allow fewer.
-    private static let backlog: CInt = 4096
-
     private static func listen(for name: PortName, in directory: TrustedDirectory) throws(PortError) -> FileDescriptor {
         let file = name.fileName
         // A process that listens there does not know the lock; systemd is one. The socket of a dead one is removed.
@@ -97,7 +94,7 @@ extension DeclaredName {
             if case .group(_, let group, _) = directory.sharing {
                 try sysShareSocket(file, in: directory.raw, with: group)
             }
-            try sysListen(socket.raw, backlog: backlog)
+            try sysListen(socket.raw, backlog: ProcessEndpoints.listenBacklog)
             return socket
         } catch {
             throw PortError(error, subject: .path(directory.path + "/" + file))

@@ -16,7 +16,7 @@ extension PortDirectory {
         let files = ((try? sysList(in: names.raw)) ?? []).shuffled()
         let isController = names.keepers.isAdministered(by: sysUserID())
         let isDenied = sharing.isShared && isController ? NameRules.denials(in: names) : { _, _ in false }
-        for file in files.prefix(Tuning.sweepLimit) {
+        for file in files.prefix(ProcessEndpoints.sweepLimit) {
             if file.hasPrefix(LockedFile.asidePrefix) {
                 // The process that moved it aside ended at that moment.
                 guard (try? LockedFile.isLocked(file, in: names)) == false, (try? sysUnlink(file, in: names.raw)) != nil

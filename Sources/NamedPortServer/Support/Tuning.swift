@@ -14,9 +14,6 @@ enum Tuning {
     /// How many times it waits: 0.2 s together.
     static let pauseCount = 11
 
-    /// How many files one sweep checks at most; the next process that starts checks more.
-    static let sweepLimit = 10_000
-
     // MARK: Watching. Chosen, not measured.
 
     /// How many times one call reads what the kernel reports of a directory: enough for as many reports as the kernel

@@ -42,7 +42,7 @@ package struct EpollSet: ~Copyable, Sendable {
     private let descriptor: FileDescriptor
 
     /// The most reports of one wait.
-    package static let reportLimit = 64
+    package static var reportLimit: Int { Tuning.reportLimit }
 
     /// Makes an empty set.
     package init() throws(SystemError) {

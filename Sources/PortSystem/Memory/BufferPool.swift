@@ -12,10 +12,7 @@ import Synchronization
 /// A pool of unused arrays of bytes.
 package enum BufferPool {
     /// An array that was made for at most this many bytes may be put into the pool.
-    package static let capacity = 64
-    /// The capacities that the allocator may return for that request: it rounds up, and hands out a whole piece of
-    /// memory when the rest would be too small for any use (two steps of 16 bytes, in the C library).
-    private static let pooledCapacities = capacity..<capacity + 32
+    package static var capacity: Int { Tuning.pooledCapacity }
     /// Under the sanitizers the pool is off. They find misuse of memory that the pool would hide. And they cannot see
     /// that an array which is passed on has no other owner: that is established by reference counts, in code that they
     /// do not instrument.
@@ -49,7 +46,7 @@ package enum BufferPool {
 
     /// Puts an array into the pool. One that has another owner is only released.
     package static func leave(_ bytes: consuming [UInt8]) {
-        guard pooledCapacities.contains(bytes.capacity), let magazine = unsafe presentMagazine ?? makeMagazine(),
+        guard Tuning.pooledCapacities.contains(bytes.capacity), let magazine = unsafe presentMagazine ?? makeMagazine(),
             isAlone(&bytes)
         else { return }
         unsafe leave(consume bytes, &magazine.pointee)

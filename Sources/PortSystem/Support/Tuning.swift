@@ -18,6 +18,13 @@ enum Tuning {
 
     // MARK: Recycled buffers. Decision 0020.
 
+    /// An array that was made for at most this many bytes may be put into the pool.
+    static let pooledCapacity = 64
+
+    /// The capacities that the allocator may return for that request: it rounds up, and hands out a whole piece of
+    /// memory when the rest would be too small for any use (two steps of 16 bytes, in the C library).
+    static let pooledCapacities = pooledCapacity..<pooledCapacity + 32
+
     /// How many arrays pass between a thread and the depot as a unit.
     static let magazineSize = 32
 
@@ -42,4 +49,9 @@ enum Tuning {
 
     /// How many bytes of reports on directories are read at once: some hundreds of reports.
     static let directoryReportSize = 16_384
+
+    // MARK: Descriptors. Chosen, not measured.
+
+    /// The most reports of one wait for a set of descriptors.
+    static let reportLimit = 64
 }
