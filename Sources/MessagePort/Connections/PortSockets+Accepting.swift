@@ -65,7 +65,7 @@ extension PortSockets {
     /// cannot begin to sleep when no descriptor is left.
     private func pauseListener() {
         // No thread could be started: this one pauses, rather than poll the listener endlessly.
-        guard let loop = IOThread.startedLoop else { return sysPause(Tuning.timeUntilRetry) }
+        guard let loop = IOThread.startedLoop else { return sysSleep(Tuning.timeUntilRetry) }
         let isListenerPaused = state.withLock { state in
             guard !state.isListenerPaused, let listener = state.listener?.descriptor.raw else { return false }
             state.isListenerPaused = (try? epoll.modify(listener, [], key: Self.listenerKey)) != nil

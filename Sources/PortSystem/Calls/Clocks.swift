@@ -135,4 +135,4 @@ private func time(_ clock: clockid_t) -> Duration {
 /// Suspends the thread for a while; a signal may end that earlier.
 ///
 /// - Parameter duration: less than a second.
-package func sysPause(_ duration: Duration) { usleep(useconds_t(clamping: duration.nanoseconds / 1000)) }
+package func sysSleep(_ duration: Duration) { usleep(useconds_t(clamping: duration.nanoseconds / 1000)) }

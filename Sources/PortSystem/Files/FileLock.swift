@@ -52,7 +52,7 @@ package func sysLock(
         while .now < deadline {
             // Is it held, or do others only test it?
             if try sysIsLocked(descriptor, kind) { return false }
-            sysPause(Tuning.timeBetweenLockAttempts)
+            sysSleep(Tuning.timeBetweenLockAttempts)
             if try tryLockWhole(descriptor, LOCK_EX) { return true }
         }
         return false

@@ -120,7 +120,7 @@ final class DescriptorSet: Sendable {
         } catch {
             // Until then the stale report ends each wait at once: the loop pauses, and leaves the processor to other
             // threads.
-            if error.isShortage || error.isRefusal { return sysPause(Tuning.timeUntilRenewal) }
+            if error.isShortage || error.isRefusal { return sysSleep(Tuning.timeUntilRenewal) }
             fatalError(
                 "A descriptor was closed while a run loop source watched it, and the loop cannot recover: \(error). "
                     + "Invalidate the source before you close its descriptor.")

@@ -46,7 +46,7 @@ extension Invocation {
             return try port.receive(within: .seconds(3600))
         } catch {
             guard error.isShortage else { throw error }
-            sysPause(Program.timeUntilRetry)
+            sysSleep(Program.timeUntilRetry)
             return nil
         }
     }
@@ -155,7 +155,7 @@ extension Invocation {
                 guard error.isTemporary else { throw error }
                 if !hasReported { Console.note("The command cannot be started now: \(error) It is tried again.") }
                 hasReported = true
-                sysPause(Program.timeUntilRetry)
+                sysSleep(Program.timeUntilRetry)
                 if epoll.wait(until: .distantPast).contains(where: { $0.key == Interrupt.signalKey }) { return nil }
             }
         }

@@ -120,7 +120,7 @@ struct Program {
                         sysKillAndReap(process)
                         throw error
                     }
-                    sysPause(Program.timeUntilRetry)
+                    sysSleep(Program.timeUntilRetry)
                 }
             }
         }
