@@ -80,6 +80,33 @@ struct ArchitectureTests {
         #expect(rows.count > 25)
     }
 
+    @Test("each type in the drawing of a port and its client is declared in the sources")
+    func drawing() throws {
+        let drawings = try Document(Self.page).fenced.map(\.contents).filter { $0.contains("SocketConnection") }
+        let drawing = try #require(drawings.first)
+        #expect(drawings.count == 1)
+        let names = Set(drawing.matches(of: /\b[A-Z][a-z]+[A-Z]\w*/).map { String($0.0) })
+        let declared = try SourceTree("MessagePort").declared
+        #expect(names.subtracting(declared) == [])
+        #expect(names.count > 12)
+    }
+
+    @Test("what a floor talks up through is a protocol of it that a higher floor adopts")
+    func protocols() throws {
+        var count = 0
+        for row in try Document(Self.page).tableRows where row.count == 3 && !row[2].isEmpty && row[0].hasPrefix("`") {
+            let path = Self.unquoted(row[0]).split(separator: "/").map(String.init)
+            let sources = try SourceTree(path[0])
+            let higher = try Self.floors(of: path[0]).drop { $0 != path[1] }.dropFirst()
+            for name in row[2].split(separator: ",").map({ Self.unquoted($0.trimmingCharacters(in: .whitespaces)) }) {
+                count += 1
+                #expect(sources.protocols(in: path[1]).contains(name), "\(row[0]): \(name)")
+                #expect(sources.adopts(name, in: Set(higher)), "no higher floor than \(row[0]) adopts \(name)")
+            }
+        }
+        #expect(count >= 5)
+    }
+
     private static func unquoted(_ text: String) -> String { text.replacing("`", with: "") }
 }
 
@@ -123,6 +150,21 @@ struct SourceTree {
     var typeNames: Set<String> {
         let declaration = /\b(?:struct|class|enum|protocol|actor|typealias)\s+([A-Z]\w*)/
         return Set(files.values.flatMap { text in text.matches(of: declaration).map { String($0.1) } })
+    }
+
+    /// The protocols that the files of a folder declare.
+    func protocols(in folder: String) -> Set<String> {
+        let texts = files.filter { Self.folder($0.key) == folder }.values
+        return Set(texts.flatMap { $0.matches(of: /\bprotocol\s+(\w+)/).map { String($0.1) } })
+    }
+
+    /// Whether a type of one of these folders adopts the protocol.
+    func adopts(_ name: String, in folders: Set<String>) -> Bool {
+        let declaration = /\b(?:struct|class|enum|actor|extension)\s[^:{}]*:([^{}]*)\{/
+        return files.contains { path, text in
+            folders.contains(Self.folder(path))
+                && text.matches(of: declaration).contains { $0.1.split { !$0.isLetter }.contains { $0 == name } }
+        }
     }
 
     var folders: Set<String> { Set(files.keys.map(Self.folder)) }
