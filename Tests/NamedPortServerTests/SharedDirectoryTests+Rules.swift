@@ -151,7 +151,7 @@ extension SharedDirectoryTests {
                 let take = SystemCallFaults.Rule(
                     .rename, .precede { if isTaken { _ = try? sysLock(number, .openFile) } })
                 let (result, hits) = SystemCallFaults.with([take]) {
-                    LockedFile.removeLeftover("store", in: names, deniedTo: denied)
+                    LockedFile.removeForeign("store", in: names, deniedTo: denied)
                 }
                 #expect(hits == 1)
                 #expect(result == isRemoved)

@@ -100,7 +100,7 @@ import Testing
     @Test(
         "a reply waits behind an unflushed one whose descriptors the kernel does not pass at the moment"
     )
-    func replyBehindOverdue() async throws {
+    func replyBehindUnflushed() async throws {
         try await onBench(over: .socket) { bench in
             let (port, pipe) = (try bench.port(), try TestPipe())
             let peer = try RawPeer(to: port, on: bench)
@@ -108,7 +108,7 @@ import Testing
             let messages = [try port.next(), try port.next(), try port.next()]
             let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
-            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread does not touch it
+            connection.sender.backlog.withLock { $0.isWatched = true }  // the I/O thread does not touch it
             try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
             try messages[1].reply(MachMessage(id: 2, components: [.descriptor(pipe.reading)]), within: .zero)
             #expect(connection.isAwaitingRoom)
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test("F-B3: a paused connection that the kernel refuses to watch again is read when the kernel accepts it")
-    func notTakenBack() async throws {
+    func notWatchedAgain() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.limitedPort { $0.queuedBytes = 1 }
             try {
@@ -135,7 +135,7 @@ import Testing
             }()
             port.localPort.receiveFromSockets()  // the end of the peer, which is paused
             let sockets = try #require(port.localPort.sockets)
-            #expect(sockets.state.withLock { $0.silenced.count } == 1)
+            #expect(sockets.state.withLock { $0.unwatched.count } == 1)
             let (first, hits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(ENOSPC))]) { port.localPort.receive() }
             #expect(first?.id == 0 && hits == 1)
             // No thread receives, and it still comes back.

@@ -54,7 +54,7 @@ import Testing
             try peers[1].send(MachMessage(id: 10))
             for _ in 0..<3 { port.localPort.receiveFromSockets() }
             #expect(port.queueCount == 2)
-            try expectSilence(of: port)
+            try expectNoReports(of: port)
             var (ids, retained) = ([Int32](), [MachMessage]())
             while ids.count < 6 {
                 let message = try port.next()
@@ -78,7 +78,7 @@ import Testing
             for _ in 0..<4 { try peer.send(two) }
             port.localPort.receiveFromSockets()
             #expect(port.queueCount == 2)
-            try expectSilence(of: port)
+            try expectNoReports(of: port)
             for _ in 0..<4 { #expect(try port.next().descriptors.count == 2) }
             // They count until they are closed.
             let deadline = Watchdog.deadline
@@ -187,7 +187,7 @@ import Testing
             }()
             port.localPort.receiveFromSockets()
             #expect(port.queueCount == 1)
-            try expectSilence(of: port)
+            try expectNoReports(of: port)
             let first = try port.next()
             #expect(first.id == 0 && first.isCancelled)
             for id in Int32(1)..<4 { #expect(try port.next().id == id) }
@@ -216,8 +216,8 @@ import Testing
             // One thread pauses it and has not changed the kernel's set yet; another sees the end.
             let key = try #require(sockets.state.withLock { $0.keys[ObjectIdentifier(connection)] })
             #expect(sockets.quotas.withLock { $0.pause(key) })
-            connection.receiver.isHeldBack.store(true, ordering: .releasing)
-            sockets.silence(connection)
+            connection.receiver.isThrottled.store(true, ordering: .releasing)
+            sockets.unwatch(connection)
             connection.updateInterest()
             for id in Int32(1)...2 { #expect(try port.tryReceive()?.id == id) }
             #expect(try port.tryReceive()?.id == nil)
@@ -346,7 +346,7 @@ import Testing
     }
 
     /// The sockets report nothing, so the port's loop sleeps.
-    private func expectSilence(of port: MachPort) throws {
+    private func expectNoReports(of port: MachPort) throws {
         let sockets = try #require(port.localPort.sockets)
         #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
     }

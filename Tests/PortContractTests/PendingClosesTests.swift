@@ -55,7 +55,7 @@ import Testing
                 }
                 // The ends of connections are no part of the flood.
                 #expect(openCount() - before - 2 * broken.count < 4 * Self.perMessage)
-                try expectSilence(of: port)
+                try expectNoReports(of: port)
                 try other.send(MachMessage(id: 5))
                 #expect(try port.next().id == 5)
             }
@@ -134,7 +134,7 @@ import Testing
                 #expect(end.connection.isPaused)
                 end.peer = nil
                 end.receive()
-                #expect(end.sockets.state.withLock { $0.silenced.count } == 1)
+                #expect(end.sockets.state.withLock { $0.unwatched.count } == 1)
                 end.right = nil
                 #expect(end.connection.isClosed)
             }
@@ -164,7 +164,7 @@ import Testing
     private func openCount() -> Int { (CInt(0)..<8192).count { fcntl($0, F_GETFD) >= 0 } }
 
     /// The sockets report nothing, so the port's loop sleeps.
-    private func expectSilence(of port: MachPort) throws {
+    private func expectNoReports(of port: MachPort) throws {
         let sockets = try #require(port.localPort.sockets)
         #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
     }

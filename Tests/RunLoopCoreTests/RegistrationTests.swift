@@ -25,9 +25,9 @@ import Testing
             #expect(registrations.registration(of: source.id, in: mode) == number)
             #expect(registrations.registration(of: source, near: number) == number)
             #expect(registrations.registration(of: source, in: mode, near: number) == number)
-            // A hint that is another source's, of another mode, or of no source.
-            for hint in [number - 1, numbers[(mode + 1) % 5], 1000] {
-                #expect(registrations.registration(of: source, in: mode, near: hint) == number)
+            // A cached index that is another source's, of another mode, or of no source.
+            for staleIndex in [number - 1, numbers[(mode + 1) % 5], 1000] {
+                #expect(registrations.registration(of: source, in: mode, near: staleIndex) == number)
             }
         }
         for mode in [0, 3, 4] { registrations.deallocate(numbers[mode]) }
@@ -93,9 +93,9 @@ import Testing
     }
 }
 
-@Suite(.census) struct SeatedSourceTests {
+@Suite(.census) struct RegisteredSourceTests {
     @Test("a signal that finds its source's slot given to another source reaches its own, or none")
-    func ringOfAnOldSeat() async throws {
+    func signalOfReusedSlot() async throws {
         try await onLoop { loop in
             let performed = LoopBound<[Int]>([])
             let boxes = (0..<3).map { number in Mailbox { _ in performed.value.append(number) } }

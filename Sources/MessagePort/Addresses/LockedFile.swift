@@ -122,8 +122,7 @@ package struct LockedFile: ~Copyable, Sendable {
     ///   - directory: its directory.
     ///   - denied: a user that may not have the file, and whose lock does not count; nil when there is none.
     /// - Returns: whether it was removed.
-    package static func removeLeftover(_ name: String, in directory: TrustedDirectory, deniedTo denied: uid_t?) -> Bool
-    {
+    package static func removeForeign(_ name: String, in directory: TrustedDirectory, deniedTo denied: uid_t?) -> Bool {
         guard directory.sharing.isShared, directory.keepers.isAdministered(by: sysUserID()) else { return false }
         func isHeld(_ name: String) -> Bool {
             if let denied, ((try? sysStatus(name, in: directory.raw)) ?? nil)?.owner == denied { return false }

@@ -62,7 +62,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     let closingCount = PendingCloseCount()
     /// Whether nothing new is read, because the peer's process is over its limits. At the port's end changed under the
     /// lock of the port's sockets.
-    let isHeldBack = Atomic<Bool>(false)
+    let isThrottled = Atomic<Bool>(false)
     /// The ring that this end reads, closed with the connection or its port. Set once, when there are rings.
     let ring = SetOnceReference<SharedRing>()
     /// What this end contributes to the rings. Set once, before `ring`.
@@ -151,7 +151,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Whether nothing more is read until descriptors are closed: at the right's end, and for a dead port, whose
     /// packets are in no account.
     private func mustWaitUntilClosed(_ sink: (any MessageSink)?, _ connection: SocketConnection) -> Bool {
-        connection.port == nil ? connection.holdBackUntilClosed() : sink == nil && closingCount.isAtLimit
+        connection.port == nil ? connection.throttleUntilClosed() : sink == nil && closingCount.isAtLimit
     }
 
     /// Whether nothing more is read for a port now.
@@ -161,7 +161,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         // A partial message is completed. Checked before there is room, so that a process over its share does not wait
         // in line for it.
         let isOver = !assembly.isBegun && connection.quotas(of: sink)?.isOver(connection.owner) == true
-        if isOver, sink.sockets?.holdBack(connection) == true { return true }
+        if isOver, sink.sockets?.throttle(connection) == true { return true }
         // Of a partial message all but the last piece is read: that waits for a slot in the queue.
         return assembly.mayNeedSlot && !sink.hasRoomForSockets()
     }

@@ -66,13 +66,13 @@ final class PendingCloses: CloseObserver {
 extension SocketConnection {
     /// Whether nothing more is read at the right's end, because too many descriptors wait to be closed: then the
     /// connection is paused.
-    func holdBackUntilClosed() -> Bool {
+    func throttleUntilClosed() -> Bool {
         guard receiver.closingCount.isAtLimit else { return false }
-        receiver.closingCount.setWaiting(self, receiver.isHeldBack)
+        receiver.closingCount.setWaiting(self, receiver.isThrottled)
         // They may have been closed since. The thread that closed the last may have seen no mark to clear. And a closed
         // connection waits for nothing.
         guard receiver.closingCount.isAtLimit, !isClosed else {
-            receiver.closingCount.setWaiting(nil, receiver.isHeldBack)
+            receiver.closingCount.setWaiting(nil, receiver.isThrottled)
             updateInterest()  // a thread that saw the mark may have stopped watching the connection
             return false
         }
@@ -82,9 +82,10 @@ extension SocketConnection {
 
     /// A descriptor was closed.
     fileprivate func readAgainAfterClosing() {
-        guard port == nil, receiver.isHeldBack.load(ordering: .sequentiallyConsistent), !receiver.closingCount.isAtLimit
+        guard port == nil, receiver.isThrottled.load(ordering: .sequentiallyConsistent),
+            !receiver.closingCount.isAtLimit
         else { return }
-        receiver.closingCount.setWaiting(nil, receiver.isHeldBack)
+        receiver.closingCount.setWaiting(nil, receiver.isThrottled)
         updateInterest()
     }
 }

@@ -18,7 +18,7 @@ package final class PortSockets: Sendable {
         var pausedInterests: [UInt64: EpollEvents] = [:]
         /// The paused connections that were removed from the set. One is added again when it is to be read, as soon as
         /// the kernel allows it.
-        var silenced: Set<UInt64> = []
+        var unwatched: Set<UInt64> = []
         /// The connections with rings that had data last.
         var busyRings: [SocketConnection] = []
         var soleActive = SoleActivePeer()
@@ -144,30 +144,30 @@ package final class PortSockets: Sendable {
             guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
             let interest = connection.interest
             if interest == state.pausedInterests[key] ?? .arrival { return false }
-            if state.silenced.contains(key) {
+            if state.unwatched.contains(key) {
                 guard interest.contains(.readable) else { return false }
                 guard (try? epoll.add(connection.descriptor.rawValue, interest, key: key)) != nil else { return true }
                 state.pausedInterests[key] = interest == .arrival ? nil : interest
-                state.silenced.remove(key)
+                state.unwatched.remove(key)
                 return false
             }
             state.pausedInterests[key] = interest == .arrival ? nil : interest
             try? epoll.modify(connection.descriptor.rawValue, interest, key: key)
             return false
         }
-        if isLost { restoreSilencedLater() }
+        if isLost { rewatchLater() }
     }
 
     /// The kernel has no resources to add a connection to the set again. Retried after a while, and at each receive.
-    private func restoreSilencedLater() {
+    private func rewatchLater() {
         if lacksConnection.exchange(true, ordering: .sequentiallyConsistent) { return }
         guard let loop = try? IOThread.loop() else { return }
-        loop.add(RunLoopTimer(after: Tuning.timeUntilRetry) { [weak self] _ in self?.restoreSilenced() })
+        loop.add(RunLoopTimer(after: Tuning.timeUntilRetry) { [weak self] _ in self?.rewatch() })
     }
 
-    private func restoreSilenced() {
+    private func rewatch() {
         guard lacksConnection.exchange(false, ordering: .sequentiallyConsistent) else { return }
-        for member in state.withLock({ state in state.silenced.compactMap { state.members[$0] } }) {
+        for member in state.withLock({ state in state.unwatched.compactMap { state.members[$0] } }) {
             updateInterest(in: member)
         }
     }
@@ -185,7 +185,7 @@ package final class PortSockets: Sendable {
     {
         if let generation, receiveFromSoleActive(into: sink, generation, &budget) { return 1 }
         ReservedDescriptor.shared.restore()
-        if lacksConnection.load(ordering: .relaxed) { restoreSilenced() }
+        if lacksConnection.load(ordering: .relaxed) { rewatch() }
         var count = 0
         for _ in 0..<Tuning.reportRounds {
             let reports = epoll.wait(until: .distantPast)
@@ -241,7 +241,7 @@ package final class PortSockets: Sendable {
             budget.spend(count, by: member.owner)
             // The second read found nothing.
             if reports.count == 1, count == 2, !hasMore { soleActive = member }
-            if member.receiver.isHeldBack.load(ordering: .acquiring) { hasSkippedSome = true }
+            if member.receiver.isThrottled.load(ordering: .acquiring) { hasSkippedSome = true }
             if member.isClosed, remove(report.key), member.port?.object === sink, !member.isOnlyObserving {
                 endedCount += 1
             }
@@ -269,9 +269,9 @@ package final class PortSockets: Sendable {
         // A right's end never gets messages for a port, and another port's connection has its own.
         let result = member.receive(into: member.port?.object, limit: limit, depth: .reported)
         noteBusyRing(of: member)
-        if !report.events.isDisjoint(with: .hangUpOrError), member.receiver.isHeldBack.load(ordering: .acquiring) {
+        if !report.events.isDisjoint(with: .hangUpOrError), member.receiver.isThrottled.load(ordering: .acquiring) {
             member.peerDidDisconnect()
-            silence(member)
+            unwatch(member)
         }
         return (result.count, result.hasMore)
     }
@@ -284,7 +284,7 @@ package final class PortSockets: Sendable {
             let member = state.members.removeValue(forKey: key)
             if let member { state.keys[ObjectIdentifier(member)] = nil }
             state.pausedInterests[key] = nil
-            state.silenced.remove(key)
+            state.unwatched.remove(key)
             state.busyRings.removeAll { $0 === member }
             if let member { state.soleActive.forget(member) }
             quotas.withLock { $0.disconnect(key) }
@@ -343,34 +343,34 @@ extension PortSockets {
     func resume(_ owner: PeerID? = nil) {
         let resumed = state.withLock { state in
             let members = quotas.withLock { $0.removeResumable(of: owner) }.compactMap { state.members[$0] }
-            for member in members { member.receiver.isHeldBack.store(false, ordering: .releasing) }
+            for member in members { member.receiver.isThrottled.store(false, ordering: .releasing) }
             return members
         }
         for member in resumed { member.updateInterest() }
     }
 
     /// Whether nothing more is read from the connection, because its process is over its limits; then it is paused.
-    func holdBack(_ connection: SocketConnection) -> Bool {
-        let isHeldBack = state.withLock { state in
+    func throttle(_ connection: SocketConnection) -> Bool {
+        let isThrottled = state.withLock { state in
             guard let key = state.keys[ObjectIdentifier(connection)], quotas.withLock({ $0.pause(key) }) else {
                 return false
             }
-            connection.receiver.isHeldBack.store(true, ordering: .releasing)
+            connection.receiver.isThrottled.store(true, ordering: .releasing)
             return true
         }
-        if isHeldBack { connection.updateInterest() }
-        return isHeldBack
+        if isThrottled { connection.updateInterest() }
+        return isThrottled
     }
 
     /// Removes a paused connection whose peer is gone from the set, as the kernel would report it endlessly, until it
     /// is read again.
-    func silence(_ connection: SocketConnection) {
+    func unwatch(_ connection: SocketConnection) {
         state.withLock { state in
-            guard connection.receiver.isHeldBack.load(ordering: .acquiring),
+            guard connection.receiver.isThrottled.load(ordering: .acquiring),
                 let key = state.keys[ObjectIdentifier(connection)]
             else { return }
             epoll.remove(connection.descriptor.rawValue)
-            state.silenced.insert(key)
+            state.unwatched.insert(key)
             // The thread that paused it may not have updated its interest yet: no events until it is to be read again.
             state.pausedInterests[key] = []
         }

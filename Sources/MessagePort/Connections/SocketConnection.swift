@@ -203,7 +203,7 @@ package final class SocketConnection: Sendable {
         receiver.ringEnd.object?.wakeChannel.end()
         sysShutDown(descriptor.rawValue)  // also wakes a parked loop
         // A connection that waited until descriptors are closed may be out of its set: its end must be seen.
-        if port == nil, receiver.closingCount.setWaiting(nil, receiver.isHeldBack) { updateInterest() }
+        if port == nil, receiver.closingCount.setWaiting(nil, receiver.isThrottled) { updateInterest() }
         _ = sender.backlog.withLock { backlog in
             backlog.isOver = true
             return backlog.charge.take()
@@ -340,14 +340,14 @@ extension SocketConnection {
     var isAwaitingRoom: Bool { sender.isAwaitingRoom }
 
     /// Whether nothing more is read from the peer now.
-    var isPaused: Bool { receiver.isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
+    var isPaused: Bool { receiver.isThrottled.load(ordering: .acquiring) || isAwaitingRoom }
 
     /// The events that a port which receives from the connection waits for.
     var interest: EpollEvents {
-        guard port != nil else { return receiver.isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
+        guard port != nil else { return receiver.isThrottled.load(ordering: .acquiring) ? [] : .arrival }
         return sender.backlog.withLock { backlog in
             if !backlog.isPausing {
-                if receiver.isHeldBack.load(ordering: .acquiring) { return [] }
+                if receiver.isThrottled.load(ordering: .acquiring) { return [] }
                 // A socket with room is reported until data without a pending wake-up was read.
                 return receiver.hasUnsignalledData.load(ordering: .acquiring)
                     ? [.readable, .peerClosed, .writable] : .arrival

@@ -72,7 +72,7 @@ package struct StatisticsQuery: ~Copyable {
     ) throws(PortError) -> [StatisticsReply] {
         var query = try StatisticsQuery(addresses, until: deadline, connecting: connect)
         while try query.askMore() {
-            if !query.receive() { query.endOverdue() }
+            if !query.receive() { query.endExpired() }
         }
         return query.answers
     }
@@ -135,7 +135,7 @@ package struct StatisticsQuery: ~Copyable {
     }
 
     /// Ends the queries whose time is up.
-    private mutating func endOverdue() {
+    private mutating func endExpired() {
         let now = MonotonicInstant.now
         for (index, entry) in open where now >= deadline || hasUnasked && entry.since.advanced(by: share) <= now {
             answers[index] = .busy
@@ -192,10 +192,10 @@ package final class PortReader: Sendable {
         self.localPort = localPort
         source = RunLoopSource(name: "port reading", readiness: { false }) {
             localPort.receiveFromSockets()
-            guard localPort.socketsAreHeldUp, let source = reference.object?.object else { return }
+            guard localPort.socketsAreBlocked, let source = reference.object?.object else { return }
             // They stay readable until there is room.
             try? source.watch(pollable: nil)
-            if !localPort.socketsAreHeldUp, let sockets = localPort.sockets {
+            if !localPort.socketsAreBlocked, let sockets = localPort.sockets {
                 source.watchSoon(pollable: sockets.rawValue)
             }
         }

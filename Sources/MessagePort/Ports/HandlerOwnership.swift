@@ -116,7 +116,7 @@ enum ActiveHandlers: Sendable {
 
 /// What calls a port's handler, through which source. It is as large as a pointer.
 enum HandlerBinding: Sendable {
-    case nobody
+    case none
     /// Loops. The source retains the port; it ends when it is in no loop any more.
     case owning(RunLoopSource)
     /// Loops, but the source retains the port, or its owner, only while it is in a loop.
@@ -128,7 +128,7 @@ enum HandlerBinding: Sendable {
 
     var source: RunLoopSource? {
         switch self {
-        case .nobody: nil
+        case .none: nil
         case .owning(let source), .unowned(let source), .shared(let source), .dispatcher(let source): source
         }
     }

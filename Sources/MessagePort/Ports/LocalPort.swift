@@ -277,7 +277,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     }
 
     /// Whether messages in the sockets wait for room: polling the sockets is useless until there is some.
-    var socketsAreHeldUp: Bool { state.withLock { $0.coldState.socketsWait && $0.mailbox.room == 0 } }
+    var socketsAreBlocked: Bool { state.withLock { $0.coldState.socketsWait && $0.mailbox.room == 0 } }
 
     // MARK: Replies to requests made here come back in memory.
 

@@ -155,7 +155,7 @@ private final class DispatcherCall: Sendable {
     private let thread = Atomic<UInt>(sysThisThread())
 
     /// Whether this thread is in the call.
-    var isUnderWayHere: Bool { thread.load(ordering: .relaxed) == sysThisThread() }
+    var isOnThisThread: Bool { thread.load(ordering: .relaxed) == sysThisThread() }
 
     func end() { thread.store(0, ordering: .relaxed) }
 }
@@ -240,7 +240,7 @@ private final class PortDispatch: SourceRoutine {
     /// nested blocks would exhaust the stack.
     private func handle(calledFrom call: DispatcherCall) {
         _ = port.handleMessages(generation) { false }
-        if !call.isUnderWayHere, port.localPort.hasMessage(inGeneration: generation) { return enqueueNext() }
+        if !call.isOnThisThread, port.localPort.hasMessage(inGeneration: generation) { return enqueueNext() }
         let (source, wasPaused) = state.withLock { state in
             defer { (state.isBusy, state.isPaused) = (false, false) }
             return (state.source, state.isPaused)

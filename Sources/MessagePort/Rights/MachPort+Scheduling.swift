@@ -115,7 +115,7 @@ extension MachPort {
         let source = state.withLock { state -> RunLoopSource? in
             if case .shared = state.binding { return nil }
             guard let source = state.source, source.invalidateUnlessInLoop() else { return nil }
-            state.binding = .nobody
+            state.binding = .none
             return source
         }
         if let source { localPort.detach(source) }
@@ -259,7 +259,7 @@ extension MachPort {
     /// A handler that is under way continues; no other begins.
     public func unscheduleEverywhere() {
         if localPort.isInherited { return }
-        giveOwnership(to: .nobody, localPort.makeGeneration())
+        giveOwnership(to: .none, localPort.makeGeneration())
     }
 
     /// Replaces the port's source, unless a later move has done so.

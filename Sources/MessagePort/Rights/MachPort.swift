@@ -31,7 +31,7 @@ public final class MachPort: Sendable {
         var receiver: Receiver?
         var coldState: ColdState?
         /// The port's source while it is in a loop, or other code may have it too.
-        var binding = HandlerBinding.nobody
+        var binding = HandlerBinding.none
         var source: RunLoopSource? { binding.source }
         /// The generation in `HandlerOwnership` of this source, or of the next.
         var generation: UInt64 = 0
@@ -98,7 +98,7 @@ public final class MachPort: Sendable {
     public func invalidate() {
         guard localPort.die() else { return }
         let old = state.withLock { state in
-            defer { state.binding = .nobody }
+            defer { state.binding = .none }
             return (state.replaceReceiver(by: nil, of: nil), state.source)
         }
         localPort.receiverChanges.add(1, ordering: .releasing)

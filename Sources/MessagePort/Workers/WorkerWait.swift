@@ -102,7 +102,7 @@ private struct MessageWatch {
     mutating func update(on loop: ThreadRunLoop) {
         if isOver { return }
         if record.right != nil, !continuesAfterCheckIn { return end() }
-        if localPort.socketsAreHeldUp {
+        if localPort.socketsAreBlocked {
             // Again each time: the end of a handler has all the port's sources watch the sockets.
             try? source.watch(pollable: nil)
             if let notice, !notice.isOver { return }

@@ -27,7 +27,7 @@ extension PortDirectory {
             if let user = otherUser(of: file) {
                 // A lock on a name that its user may not have does not count.
                 let denied = isDenied(user, name) ? user : nil
-                if isController, LockedFile.removeLeftover(file, in: names, deniedTo: denied) { removed += 1 }
+                if isController, LockedFile.removeForeign(file, in: names, deniedTo: denied) { removed += 1 }
                 continue
             }
             // Checked first: opening the file of a name that is held would be reported to its watchers.

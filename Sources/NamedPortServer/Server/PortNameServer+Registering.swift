@@ -252,7 +252,7 @@ extension PortNameServer {
                 !sysIsOwnUser(file.user)
             else { throw error }
             let denied = NameRules.denials(in: names)(file.user, name) ? file.user : nil
-            if LockedFile.removeLeftover(name.fileName, in: names, deniedTo: denied) {
+            if LockedFile.removeForeign(name.fileName, in: names, deniedTo: denied) {
                 return try LockedFile.acquire(name.fileName, in: names, preparing: prepare)
             }
             return .held(contents: file.contents)

@@ -213,10 +213,10 @@ extension DescriptorSet.Registrations {
 /// The channel is always ready for level-triggered waits: it is in no other set.
 package final class WakeChannelWatch: Sendable {
     private struct State {
-        weak var home: DescriptorSet?
+        weak var joinedSet: DescriptorSet?
         /// Its key in that set.
         var key: UInt64 = 0
-        /// How many attempts other sets have made to join since the home last joined.
+        /// How many attempts other sets have made to join since `joinedSet` last joined.
         var strangerCount = 0
         /// How many edges have come since something arrived, or since `idleSince`.
         var idleEdges = 0
@@ -226,9 +226,9 @@ package final class WakeChannelWatch: Sendable {
 
         /// - Returns: the set that it has left, to be released without the lock.
         mutating func leave(_ channel: WakeChannel) -> DescriptorSet? {
-            let old = home
+            let old = joinedSet
             old?.leave(key, wakeChannel: channel.rawValue)
-            home = nil
+            joinedSet = nil
             return old
         }
     }
@@ -246,20 +246,20 @@ package final class WakeChannelWatch: Sendable {
     func join(_ set: DescriptorSet) -> Bool {
         let (isJoined, old) = state.withLock { state -> (Bool, DescriptorSet?) in
             if state.isOver { return (false, nil) }
-            let home = state.home
-            if let home {
-                if home === set {
+            let joinedSet = state.joinedSet
+            if let joinedSet {
+                if joinedSet === set {
                     state.strangerCount = 0
-                    return (true, home)
+                    return (true, joinedSet)
                 }
                 state.strangerCount += 1
-                if state.strangerCount < Tuning.strangerLimit { return (false, home) }
+                if state.strangerCount < Tuning.strangerLimit { return (false, joinedSet) }
                 _ = state.leave(channel)
             }
-            guard let key = try? set.join(wakeChannel: channel.rawValue, self) else { return (false, home) }
-            (state.home, state.key, state.strangerCount) = (set, key, 0)
+            guard let key = try? set.join(wakeChannel: channel.rawValue, self) else { return (false, joinedSet) }
+            (state.joinedSet, state.key, state.strangerCount) = (set, key, 0)
             state.idleEdges -= 1  // a set reports what joins it; the peer has sent nothing
-            return (true, home)
+            return (true, joinedSet)
         }
         withExtendedLifetime(old) {}  // released without the lock
         return isJoined

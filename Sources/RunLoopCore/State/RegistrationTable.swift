@@ -16,15 +16,18 @@ struct RegistrationTable: Sendable {
     /// How many are in use.
     var count: Int { list.count - free.count }
 
-    /// A registration of a source; the hint is the cached index of one.
-    func registration(of source: RunLoopSource, near hint: RegistrationIndex) -> RegistrationIndex? {
-        if hint < list.count, list[hint].source === source { return hint }
+    /// A registration of a source; the cached index is that of one, if it is still valid.
+    func registration(of source: RunLoopSource, near cachedIndex: RegistrationIndex) -> RegistrationIndex? {
+        if cachedIndex < list.count, list[cachedIndex].source === source { return cachedIndex }
         return registration(of: source.id)
     }
 
-    /// The registration of a source in a mode; the hint is its cached index.
-    func registration(of source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> RegistrationIndex? {
-        if hint < list.count, list[hint].source === source, Int(list[hint].mode) == mode { return hint }
+    /// The registration of a source in a mode; the cached index is its own, if it is still valid.
+    func registration(of source: RunLoopSource, in mode: Int, near cachedIndex: RegistrationIndex) -> RegistrationIndex?
+    {
+        if cachedIndex < list.count, list[cachedIndex].source === source, Int(list[cachedIndex].mode) == mode {
+            return cachedIndex
+        }
         return registration(of: source.id, in: mode)
     }
 

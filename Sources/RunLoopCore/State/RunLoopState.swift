@@ -303,14 +303,14 @@ extension RunLoopState {
 
 // MARK: - PortSources
 
-// The operations on a loop's state that a message costs. A hint is a cached index, whose registration may be another
+// The operations on a loop's state that a message costs. A cached index may be stale: its registration may be another
 // source's by now.
 extension RunLoopState {
     /// Lists a port-based source as possibly ready in each mode that it is in.
     ///
     /// - Returns: whether a sleeping loop must be woken for it.
-    mutating func noteReadiness(of source: RunLoopSource, near hint: RegistrationIndex) -> Bool {
-        guard let first = registrations.registration(of: source, near: hint) else { return false }
+    mutating func noteReadiness(of source: RunLoopSource, near cachedIndex: RegistrationIndex) -> Bool {
+        guard let first = registrations.registration(of: source, near: cachedIndex) else { return false }
         let order = source.order
         var mustWake = false
         var number = first
@@ -333,8 +333,9 @@ extension RunLoopState {
     /// Removes a port-based source from the ready list to perform it.
     ///
     /// - Returns: false when it is no longer there.
-    mutating func dequeueForPerform(_ source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> Bool {
-        guard let number = registrations.registration(of: source, in: mode, near: hint) else { return false }
+    mutating func dequeueForPerform(_ source: RunLoopSource, in mode: Int, near cachedIndex: RegistrationIndex) -> Bool
+    {
+        guard let number = registrations.registration(of: source, in: mode, near: cachedIndex) else { return false }
         return modes[mode].ready.dequeueForPerform(number, &registrations)
     }
 
@@ -351,9 +352,9 @@ extension RunLoopState {
 
     /// Whether a port-based source that is being performed, and has more, is all that the next pass would find. If it
     /// is on the ready list, it is removed.
-    mutating func mayContinue(with source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> Bool {
+    mutating func mayContinue(with source: RunLoopSource, in mode: Int, near cachedIndex: RegistrationIndex) -> Bool {
         if isStopped || !isIdle(mode) || modes[mode].timers.isDue(at: .now) { return false }
-        guard let number = registrations.registration(of: source, in: mode, near: hint) else { return false }
+        guard let number = registrations.registration(of: source, in: mode, near: cachedIndex) else { return false }
         guard let first = modes[mode].ready.first else { return true }
         return first == number && modes[mode].ready.dequeueForPerform(number, &registrations)
     }
