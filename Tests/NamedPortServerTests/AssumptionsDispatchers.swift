@@ -82,7 +82,7 @@ import Testing
                     failure { _ = try remote.request(MachMessage(id: 5), replyLimit: .milliseconds(1)) }?.cfStatus == -2
                 )
                 #expect(seen.elements == [1])
-                try local.setDispatcher { $0() }  // where it is called, on the shared thread
+                try local.setDispatcher { $0() }  // where it is called, on the I/O thread
                 #expect(seen.waitUntilCount(5) == [1, 2, 3, 4, 5])
                 try local.setDispatcher(nil)
                 try remote.send(MachMessage(id: 6))

@@ -57,7 +57,7 @@ extension Trait where Self == Census {
     /// The census, for tests of named ports.
     static var ports: Self { .census(warmingUp: makeSpareDescriptor) }
 
-    /// The same, for tests of what the shared thread receives: the thread stays, with what its loop makes first.
+    /// The same, for tests of what the I/O thread receives: the thread stays, with what its loop makes first.
     static var shared: Self {
         .census(settles: true, warmingUp: makeSpareDescriptor)
     }

@@ -59,7 +59,7 @@ func withFixture(
         try NameFixture(scratch).names.register(port, name: "warm")
         port.invalidate()
     }
-    try makeSharedReceiver()
+    try warmUpIOThread()
 }
 
 /// Runs `body` beside a thread whose run loop runs meanwhile.

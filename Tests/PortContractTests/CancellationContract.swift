@@ -331,6 +331,6 @@ extension Trait where Self == Census {
     /// The census, for tests of tasks: the thread that receives for them stays.
     static var tasks: Self {
         .census(
-            settles: true, warmingUp: makeSharedReceiver)
+            settles: true, warmingUp: warmUpIOThread)
     }
 }

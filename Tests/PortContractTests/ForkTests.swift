@@ -28,17 +28,17 @@ struct ForkTests {
     @Test(
         "a child that receives for tasks starts a thread of its own, and the parent's goes on",
         .enabled(if: forkedChildMayStartThreads, "the thread sanitizer ends it"))
-    func sharedReceiver() async {
+    func ioThread() async {
         await #expect(processExitsWith: .success) {
             try await onNewThread {
                 let inherited = try IOThread.loop()
-                #expect(hears(inherited))
+                #expect(runs(inherited))
                 let child = try forking {
-                    (try? runOnThread { faultsOfTheReceiver(inherited) }.join()) ?? ["the child's thread hangs"]
+                    (try? runOnThread { faultsOfIOThread(inherited) }.join()) ?? ["the child's thread hangs"]
                 }
                 #expect(exitStatus(of: child) == 0)
                 #expect(try IOThread.loop() == inherited)
-                #expect(hears(inherited))
+                #expect(runs(inherited))
             }
         }
     }
@@ -52,16 +52,16 @@ struct ForkTests {
 }
 
 /// What a forked child finds wrong with the thread that receives for tasks.
-private func faultsOfTheReceiver(_ inherited: ThreadRunLoop) -> [String] {
+private func faultsOfIOThread(_ inherited: ThreadRunLoop) -> [String] {
     guard let own = try? IOThread.loop() else { return ["no thread"] }
     if own == inherited { return ["the loop is the parent's"] }
     if (try? IOThread.loop()) != own { return ["the loop is another each time"] }
-    return hears(own) ? [] : ["the thread does not run its loop"]
+    return runs(own) ? [] : ["the thread does not run its loop"]
 }
 
 /// Whether a block that is posted to the loop runs.
-private func hears(_ loop: ThreadRunLoop) -> Bool {
-    let ran = Gate("a block on the shared receiver")
+private func runs(_ loop: ThreadRunLoop) -> Bool {
+    let ran = Gate("a block on the I/O thread")
     loop.perform { ran.open() }
     return ran.wait()
 }

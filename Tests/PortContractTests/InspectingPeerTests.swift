@@ -65,7 +65,7 @@ import Testing
             #expect(try port.next().id == 7)
             let deadline = Watchdog.deadline
             for _ in 0..<asked {
-                // The shared thread sends what found no room, and only then is the peer read again: no loop serves the
+                // The I/O thread sends what found no room, and only then is the peer read again: no loop serves the
                 // port.
                 repeat {
                     port.localPort.receiveFromSockets()

@@ -81,7 +81,7 @@ extension Trait where Self == Census {
     /// The census, for tests that open sockets: the library keeps one spare descriptor until the process ends, and the
     /// thread that sends replies for which there was no room.
     static var contract: Self {
-        .census(warmingUp: makeSharedReceiver)
+        .census(warmingUp: warmUpIOThread)
     }
 }
 

@@ -70,7 +70,7 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
         try warmUp?()
         let before = ProcessState(threadNames: threadNames)
         defer {
-            waitForSharedReceiver()
+            waitForIOThread()
             let differences = settledDifferences(from: before)
             if !differences.isEmpty {
                 Issue.record("\(differences.joined(separator: "\n"))", sourceLocation: sourceLocation)

@@ -9,27 +9,27 @@ import Testing
 
 /// Makes what a process retains once it has had sockets: a spare descriptor, and the threads that close descriptors and
 /// receive for tasks. For the warm-up of a census.
-@Sendable package func makeSharedReceiver() throws {
+@Sendable package func warmUpIOThread() throws {
     ReservedDescriptor.shared.reserve()
     AsyncCloser.start()
-    try receiverMade.get()
+    try warmedUpIOThread.get()
 }
 
-/// The shared thread sends overdue packets, and retains the connection until it is done; the test may be done before
+/// The I/O thread sends unflushed packets, and retains the connection until it is done; the test may be done before
 /// it.
-func waitForSharedReceiver() {
+func waitForIOThread() {
     guard let loop = IOThread.startedLoop else { return }
     // It may have to see what the test has done, to ask the kernel about that, to act, and to end the pass in which it
     // did. That is enough for one thing left to it.
     for _ in 0..<4 {
-        let done = Gate("the next block of the shared thread")
+        let done = Gate("the next block of the I/O thread")
         loop.perform { done.open() }
         guard done.wait() else { return }
     }
 }
 
 /// The loop has watched a descriptor, so its eventfd and its epoll set exist. The descriptor stays open.
-private let receiverMade = Result {
+private let warmedUpIOThread = Result {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError(errno) }
     for end in ends {
@@ -38,8 +38,8 @@ private let receiverMade = Result {
     }
     _ = try sysWrite(ends[1], [1])
     let reading = ends[0]
-    let hasRun = Gate("the receiver's wait")
-    let source = RunLoopSource(name: "a byte for the receiver", descriptor: reading) {
+    let hasRun = Gate("the I/O thread's wait")
+    let source = RunLoopSource(name: "a byte for the I/O thread", descriptor: reading) {
         _ = try? sysDiscard(reading, 1)
         hasRun.open()
     }
