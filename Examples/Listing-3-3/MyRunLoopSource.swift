@@ -49,7 +49,7 @@ final class MyRunLoopSource: Sendable {
                 delegate.removeSource(theContext)
             }
         } catch {
-            print("worker: the main thread was not told: \(error)")
+            print("worker: the main thread was not notified: \(error)")
         }
     }
 

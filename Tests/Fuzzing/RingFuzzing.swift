@@ -83,7 +83,7 @@ private struct Run {
             let bytes = words.recordBytes(from: position + 8, count: length)
             advance(by: UInt64(8 + (length + 7) / 8 * 8))
             let read = withUnsafeBytes(of: (prefix.head, prefix.lead)) { Array($0) } + reader.consumeBody(after: prefix)
-            precondition(read == bytes, "other bytes than those that lie there")
+            precondition(read == bytes, "other bytes than those that were written")
             return true
         }
         let expected = plainRead()
@@ -93,7 +93,7 @@ private struct Run {
         case (.packet(let words, let payload), .packet(let bytes)):
             precondition((prefix != nil) == (payload.count >= 8), "a prefix without a packet, or none with one")
             let read = withUnsafeBytes(of: words) { Array($0) } + payload
-            precondition(read == bytes, "other bytes than those that lie there")
+            precondition(read == bytes, "other bytes than those that were written")
         case (.broken, .broken): return false
         default: preconditionFailure("found what is not there, instead of \(expected)")
         }

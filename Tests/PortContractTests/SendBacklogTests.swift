@@ -27,7 +27,7 @@ import Testing
             // Nothing is sent after it.
             let deadline = Watchdog.deadline
             while !message.isCancelled {
-                if .now > deadline { return Watchdog.expired("the news of a requester") }
+                if .now > deadline { return Watchdog.expired("the cancellation of a request") }
                 sched_yield()
             }
             #expect(try port.tryReceive()?.id == nil)
@@ -74,7 +74,7 @@ import Testing
 
     @Test(
         "a client that asks and never reads is not read either, others are served; once it reads it gets all, in order")
-    func deafClient() async throws {
+    func clientReadsNothing() async throws {
         try await onBench(over: .socket) { bench in
             let served = Counter()
             try bench.serving({ _, message in
@@ -119,7 +119,7 @@ import Testing
             try peer.send(MachMessage(id: 2))
             let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
-            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread does not touch it
+            connection.sender.backlog.withLock { $0.isWatched = true }  // the I/O thread does not touch it
             let large = pattern(1 << 20)
             try message.reply(MachMessage(bytes: large), within: .zero)
             #expect(connection.isAwaitingRoom)
@@ -146,7 +146,7 @@ import Testing
             try peer.send(MachMessage(id: 3))
             let sockets = try #require(port.localPort.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
-            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread does not touch it
+            connection.sender.backlog.withLock { $0.isWatched = true }  // the I/O thread does not touch it
             // More than the socket takes, but not twice as much.
             try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
             #expect(connection.isAwaitingRoom)
