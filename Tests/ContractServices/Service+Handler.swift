@@ -46,7 +46,7 @@ extension Service {
             let limit = servicePatience
             let back = try? message.replyPort?.request(MachMessage(id: 7), sendLimit: limit, replyLimit: limit)
             servant.reply(to: message, MachMessage(id: back?.id ?? -1))
-        case .tellBack:
+        case .sendBack:
             try? message.replyPort?.send(MachMessage(id: 7), within: servicePatience)
             servant.reply(to: message, MachMessage(id: 8))
         default: return false

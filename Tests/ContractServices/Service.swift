@@ -59,7 +59,7 @@ package enum Service: String, Sendable {
     /// Asks the reply port with the id 7, and replies the id that it got.
     case askBack
     /// Sends the id 7 to the reply port, then replies 8.
-    case tellBack
+    case sendBack
     /// Hands the request on, as the next id, to the other port that the servant knows.
     case handOn
     /// Stores the message, and hands the request on as ``handOn`` does.

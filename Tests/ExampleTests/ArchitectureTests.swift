@@ -122,7 +122,7 @@ struct Arrow: Hashable {
 struct SourceTree {
     private var files: [String: String]
     /// Where each type that other files see is declared.
-    private var places: [String: String] = [:]
+    private var declaringPaths: [String: String] = [:]
 
     init(_ target: String) throws {
         let directory = Document.packageDirectory + "/Sources/" + target
@@ -140,11 +140,11 @@ struct SourceTree {
         let declaration =
             /(?m)^(?:(?:public|package|final|indirect|internal|@\w+(?:\([^)]*\))?)\s+)*(?:struct|class|enum|protocol|actor|typealias)\s+(\w+)/
         for (path, text) in self.files {
-            for match in text.matches(of: declaration) { places[String(match.1)] = path }
+            for match in text.matches(of: declaration) { declaringPaths[String(match.1)] = path }
         }
     }
 
-    var declared: Set<String> { Set(places.keys) }
+    var declared: Set<String> { Set(declaringPaths.keys) }
 
     /// The names of all types, nested and private ones too.
     var typeNames: Set<String> {
@@ -178,8 +178,9 @@ struct SourceTree {
         func rank(_ path: String) -> Int { floors.firstIndex(of: Self.folder(path)) ?? -1 }
         return files.flatMap { path, text in
             Set(text.matches(of: /\b[A-Z]\w+|\b[A-Z]\b/).map { String($0.0) }).compactMap { type in
-                places[type].flatMap { place in
-                    rank(place) > rank(path) ? Arrow(file: path, type: type, floor: Self.folder(place)) : nil
+                declaringPaths[type].flatMap { declaringPath in
+                    rank(declaringPath) > rank(path)
+                        ? Arrow(file: path, type: type, floor: Self.folder(declaringPath)) : nil
                 }
             }
         }.sorted { ($0.file, $0.type) < ($1.file, $1.type) }

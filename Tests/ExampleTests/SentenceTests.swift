@@ -145,17 +145,17 @@ struct SentenceTests {
     }
 
     private func expect(
-        _ codes: Set<PortError.Code>, about place: String, sourceLocation: SourceLocation = #_sourceLocation,
+        _ codes: Set<PortError.Code>, about location: String, sourceLocation: SourceLocation = #_sourceLocation,
         _ body: () throws -> Void
     ) {
         #expect(sourceLocation: sourceLocation) {
             try body()
         } throws: { error in
-            codes.contains((error as? PortError)?.code ?? .systemCallFailed) && isAbout(place, error)
+            codes.contains((error as? PortError)?.code ?? .systemCallFailed) && isAbout(location, error)
         }
     }
 
-    private func isAbout(_ place: String, _ error: any Error) -> Bool {
-        "\(error)".contains("\(place))") || "\(error)".contains("\(place), ")
+    private func isAbout(_ location: String, _ error: any Error) -> Bool {
+        "\(error)".contains("\(location))") || "\(error)".contains("\(location), ")
     }
 }

@@ -46,13 +46,13 @@ import Testing
 
     @Test("a path too long for a socket address works through the directory", arguments: [107, 108, 300, 3000])
     func longPath(length: Int) throws {
-        var place = scratch.path
+        var root = scratch.path
         let nameLength = endpoints.id.utf8.count + 3
-        while place.utf8.count + nameLength < length {
-            place += "/" + String(repeating: "d", count: max(1, min(200, length - nameLength - place.utf8.count - 1)))
-            _ = try sysMakeDirectory(place)
+        while root.utf8.count + nameLength < length {
+            root += "/" + String(repeating: "d", count: max(1, min(200, length - nameLength - root.utf8.count - 1)))
+            _ = try sysMakeDirectory(root)
         }
-        let far = try ProcessEndpoints(in: TrustedDirectory.open(path: place))
+        let far = try ProcessEndpoints(in: TrustedDirectory.open(path: root))
         let listener = try far.makeListener(backlog: 1)
         #expect(listener.path.utf8.count >= length)
         let client = try #require(try connection(listener.path))
@@ -61,7 +61,7 @@ import Testing
         let path = listener.path
         listener.close()
         #expect(try isDead(path))
-        #expect(try isDead(place + "/none/" + far.makeSocketName()))
+        #expect(try isDead(root + "/none/" + far.makeSocketName()))
     }
 
     @Test("a full backlog is busy, and free again when a connection was accepted")
@@ -113,10 +113,10 @@ import Testing
 
     @Test("a listener of another user is refused", .enabled(if: isRoot, "only root can become another user"))
     func peerRefused() async throws {
-        let place = scratch.path
-        #expect(chmod(place, 0o777) == 0)
-        await #expect(processExitsWith: .success) { [place = place as String] in
-            let path = place + "/other"
+        let root = scratch.path
+        #expect(chmod(root, 0o777) == 0)
+        await #expect(processExitsWith: .success) { [root = root as String] in
+            let path = root + "/other"
             #expect(seteuid(otherUser) == 0)
             let socket = try sysPacketSocket()
             try sysBind(socket.raw, path: path)
@@ -126,7 +126,7 @@ import Testing
             #expect(error == PortError(.peerRefused, subject: .path(path)))
 
             // A socket that this user may not even connect to.
-            let own = place + "/own"
+            let own = root + "/own"
             let ownSocket = try sysPacketSocket()
             try sysBind(ownSocket.raw, path: own)
             try sysListen(ownSocket.raw, backlog: 4)
@@ -169,13 +169,13 @@ import Testing
     #if PORT_FAULTS
     @Test("a listener that cannot be made leaves no file and no descriptor, and the error names the limit")
     func faults() async throws {
-        let place = scratch.path
-        await #expect(processExitsWith: .success) { [place = place as String] in
+        let root = scratch.path
+        await #expect(processExitsWith: .success) { [root = root as String] in
             await Pools.start()
-            let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: place))
+            let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: root))
             try expectNoNewDescriptors {
                 let stillListening = try endpoints.makeListener(backlog: 64)
-                let files = try sysList(place).sorted()
+                let files = try sysList(root).sorted()
                 let faults: [(SystemCall, CInt, PortError.Code)] = [
                     (.socket, EMFILE, .descriptorLimit), (.socket, ENFILE, .descriptorLimit),
                     (.bind, ENOSPC, .systemCallFailed),
@@ -186,7 +186,7 @@ import Testing
                         portError { () throws(PortError) in _ = try endpoints.makeListener(backlog: 1) }
                     }
                     #expect(hits == 1 && error?.code == expected && error?.systemError == SystemError(code))
-                    #expect(try sysList(place).sorted() == files)
+                    #expect(try sysList(root).sorted() == files)
                 }
                 let connecting: [(SystemCall, CInt, PortError.Code)] = [
                     (.socket, EMFILE, .descriptorLimit), (.connect, ENOMEM, .systemCallFailed),
@@ -210,10 +210,10 @@ import Testing
 
     @Test("a listener cannot be made in a directory that was removed")
     func removedDirectory() throws {
-        let place = scratch.path("gone")
-        let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: place))
-        for name in [endpoints.id + ".lock", "locks"] { #expect(unlink(place + "/" + name) == 0) }
-        #expect(rmdir(place) == 0)
+        let root = scratch.path("gone")
+        let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: root))
+        for name in [endpoints.id + ".lock", "locks"] { #expect(unlink(root + "/" + name) == 0) }
+        #expect(rmdir(root) == 0)
         let error = portError { () throws(PortError) in _ = try endpoints.makeListener(backlog: 1) }
         #expect(error?.systemError == SystemError(ENOENT))
     }

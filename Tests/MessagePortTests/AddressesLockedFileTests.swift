@@ -102,9 +102,9 @@ import Testing
 
     @Test("the lock of a process that was killed is free at once, and its file says what it wrote")
     func killed() async throws {
-        let place = scratch.path
-        await #expect(processExitsWith: .signal(SIGKILL)) { [place = place as String] in
-            let directory = try TrustedDirectory.open(path: place)
+        let root = scratch.path
+        await #expect(processExitsWith: .signal(SIGKILL)) { [root = root as String] in
+            let directory = try TrustedDirectory.open(path: root)
             guard case .locked(let file) = try LockedFile.acquire("a", in: directory) else { exit(1) }
             try file.write(Array("\(sysProcessID())".utf8))
             guard try LockedFile.isLocked("a", in: directory) else { exit(2) }
@@ -163,10 +163,10 @@ import Testing
     #if PORT_FAULTS
     @Test("each failing system call is reported with its code, and leaves no descriptor open")
     func faults() async throws {
-        let place = scratch.path
-        await #expect(processExitsWith: .success) { [place = place as String] in
+        let root = scratch.path
+        await #expect(processExitsWith: .success) { [root = root as String] in
             await Pools.start()
-            let directory = try TrustedDirectory.open(path: place)
+            let directory = try TrustedDirectory.open(path: root)
             let faults: [(SystemCall, CInt, PortError.Code)] = [
                 (.open, EMFILE, .descriptorLimit), (.open, ENFILE, .descriptorLimit),
                 (.open, EACCES, .systemCallFailed),
@@ -178,7 +178,7 @@ import Testing
                         portError { () throws(PortError) in _ = try LockedFile.acquire("a", in: directory) }
                     }
                     #expect(hits == 1)
-                    #expect(error == PortError(expected, system: SystemError(code), subject: .path(place + "/a")))
+                    #expect(error == PortError(expected, system: SystemError(code), subject: .path(root + "/a")))
                 }
             }
             withExtendedLifetime(directory) {}

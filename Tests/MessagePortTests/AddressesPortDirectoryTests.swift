@@ -179,13 +179,13 @@ import Testing
 
     @Test("in the directory of a service, which may be open to others, a subdirectory is made that is closed to them")
     func serviceDirectory() async throws {
-        let place = scratch.path("store")
-        #expect(mkdir(place, 0o755) == 0)
-        await #expect(processExitsWith: .success) { [place = place as String] in
+        let root = scratch.path("store")
+        #expect(mkdir(root, 0o755) == 0)
+        await #expect(processExitsWith: .success) { [root = root as String] in
             for variable in ["XDG_RUNTIME_DIR", "SWIFT_PORT_DIRECTORY"] { unsetenv(variable) }
-            setenv("RUNTIME_DIRECTORY", place + ":/nowhere", 1)
+            setenv("RUNTIME_DIRECTORY", root + ":/nowhere", 1)
             let directory = try PortDirectory.user()
-            #expect(directory.path == place + "/swift-ports")
+            #expect(directory.path == root + "/swift-ports")
             #expect(try sysStatus(atPath: directory.path)?.mode == S_IFDIR | 0o700)
             exit(EXIT_SUCCESS)
         }
@@ -193,11 +193,11 @@ import Testing
 
     @Test("the user's directory is opened once, and again when it was removed; a failure is not remembered")
     func user() async throws {
-        let place = scratch.path
-        await #expect(processExitsWith: .success) { [place = place as String] in
-            setenv("XDG_RUNTIME_DIR", place, 1)
+        let root = scratch.path
+        await #expect(processExitsWith: .success) { [root = root as String] in
+            setenv("XDG_RUNTIME_DIR", root, 1)
             let first = try PortDirectory.user()
-            #expect(first.path == place + "/swift-ports")
+            #expect(first.path == root + "/swift-ports")
             #expect(try PortDirectory.user() === first)
             let (one, two) = (try first.endpoints(), try first.endpoints())
             #expect(one === two)
@@ -219,15 +219,15 @@ import Testing
     #if PORT_FAULTS
     @Test("without a descriptor left, opening fails with its own code at each step and keeps none open")
     func descriptorLimit() async throws {
-        let place = scratch.path
-        await #expect(processExitsWith: .success) { [place = place as String] in
+        let root = scratch.path
+        await #expect(processExitsWith: .success) { [root = root as String] in
             await Pools.start()
-            _ = try PortDirectory.open(path: place + "/ports")
+            _ = try PortDirectory.open(path: root + "/ports")
             expectNoNewDescriptors {
                 for step in 0..<3 {
                     for code in [EMFILE, ENFILE] {
                         let (error, hits) = SystemCallFaults.with([.init(.open, .fail(code), skipping: step)]) {
-                            portError { () throws(PortError) in _ = try PortDirectory.open(path: place + "/ports") }
+                            portError { () throws(PortError) in _ = try PortDirectory.open(path: root + "/ports") }
                         }
                         #expect(hits == 1)
                         #expect(error?.code == .descriptorLimit)

@@ -50,9 +50,9 @@ import Testing
     func sweep() async throws {
         let living = try ProcessEndpoints(in: directory)
         let listener = try living.makeListener(backlog: 4)
-        let place = scratch.path
-        await #expect(processExitsWith: .signal(SIGKILL)) { [place = place as String] in
-            let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: place))
+        let root = scratch.path
+        await #expect(processExitsWith: .signal(SIGKILL)) { [root = root as String] in
+            let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: root))
             let one = try endpoints.makeListener(backlog: 4)
             let two = try endpoints.makeListener(backlog: 4)
             let unfinished = try sysPacketSocket()
@@ -123,10 +123,10 @@ import Testing
     #if PORT_FAULTS
     @Test("endpoints without a descriptor left fail with their own code and keep none open")
     func descriptorLimit() async throws {
-        let place = scratch.path
-        await #expect(processExitsWith: .success) { [place = place as String] in
+        let root = scratch.path
+        await #expect(processExitsWith: .success) { [root = root as String] in
             await Pools.start()
-            let ports = try PortDirectory.open(path: place + "/ports")
+            let ports = try PortDirectory.open(path: root + "/ports")
             expectNoNewDescriptors {
                 for code in [EMFILE, ENFILE] {
                     let (error, hits) = SystemCallFaults.with([.init(.open, .fail(code), times: 100)]) {
@@ -156,9 +156,9 @@ import Testing
 
     @Test("a forked child has endpoints of its own, and leaves its parent's sockets alone")
     func fork() async throws {
-        let place = scratch.path
-        await #expect(processExitsWith: .success) { [place = place as String] in
-            let ports = try PortDirectory.open(path: place + "/ports")
+        let root = scratch.path
+        await #expect(processExitsWith: .success) { [root = root as String] in
+            let ports = try PortDirectory.open(path: root + "/ports")
             let parent = try ports.endpoints().id
             var listener: Listener? = try ports.endpoints().makeListener(backlog: 4)
             let name = listener?.name ?? ""

@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test("a slot reserved for the sockets goes to no other sender, until the sockets are no longer read")
-    func keptPlace() throws {
+    func reservedSlot() throws {
         let mailbox = Mailbox(limit: 1)
         _ = mailbox.add(1)
         let sender = try #require(mailbox.wait(2))
@@ -206,7 +206,7 @@ import Testing
     }
 
     @Test("a port that has ended reserves nothing, and accepts nothing for slots that it reserved before")
-    func reservedInVain() {
+    func reservedAfterEnd() {
         let mailbox = Mailbox(limit: 4)
         #expect(mailbox.reserve(atMost: 1) == 1)
         _ = mailbox.die()

@@ -146,10 +146,10 @@ import Testing
         }
         let taken = batch?.next()?.id
         #expect(taken == nil)
-        var letIn: BlockedSender?
-        let second = mailbox.dequeue(admitting: &letIn)?.id
+        var admitted: BlockedSender?
+        let second = mailbox.dequeue(admitting: &admitted)?.id
         #expect(second == 1)
-        #expect(letIn === sender)
+        #expect(admitted === sender)
         let rest = mailbox.die()?.bounced.map(\.id)
         #expect(rest == [2, 3, 4, 5])
     }

@@ -230,14 +230,14 @@ import Testing
         let largest = Self.request(MessageLimits.payload)
         let last = Self.request(PeerLimits.standard.messageBytes)
         let next = Self.request(PeerLimits.standard.messageBytes + 1)
-        let isKept = { (header: PacketHeader, limit: Int) in
+        let isAccepted = { (header: PacketHeader, limit: Int) in
             var assembly = PacketAssembly()
             _ = assembly.accept(header, payload: [1], descriptors: [], limit: limit)
             return !assembly.isPartialTooLarge
         }
-        #expect(isKept(largest, MessageLimits.payload))
-        #expect(isKept(last, PeerLimits.standard.messageBytes))
-        #expect(!isKept(next, PeerLimits.standard.messageBytes))
+        #expect(isAccepted(largest, MessageLimits.payload))
+        #expect(isAccepted(last, PeerLimits.standard.messageBytes))
+        #expect(!isAccepted(next, PeerLimits.standard.messageBytes))
     }
 
     @Test("an answer that is not awaited is not stored, and the next message is read", arguments: [false, true])

@@ -49,7 +49,7 @@ final class SilentReceiver: ReplyReceiver {
 
 @Suite("reply rights", .census) struct ReplyTargetTests {
     @Test("a target is consumed once, also by many threads")
-    func takenOnce() throws {
+    func consumedOnce() throws {
         for _ in 0..<200 {
             let message = SilentReceiver().question()
             let counter = TakeCounter()

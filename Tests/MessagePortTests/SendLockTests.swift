@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test("a thread that does not wait for room does not wait for a holder that does")
-    func heldUp() throws {
+    func blocked() throws {
         let lock = SendLock()
         #expect(lock.tryLock())
         let threads = (0..<2).map { _ in runOnThread { lock.lockUnlessHolderBlocks() } }

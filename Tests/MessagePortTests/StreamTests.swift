@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test("the bytes that a handler keeps stay as they are, whatever messages come later")
-    func keptBytes() async throws {
+    func retainedBytes() async throws {
         try await onNewThread {
             let messages = Mutex<[MachMessage]>([])
             let lists = Mutex<[[UInt8]]>([])

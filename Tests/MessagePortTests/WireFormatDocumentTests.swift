@@ -31,7 +31,7 @@ struct WireFormatDocumentTests {
         var sent: [String: [UInt8]] = [:]
         sent["request"] = try packets { connection in
             var request = MachMessage(id: 101, text: "hello")
-            request.replyTarget = ReplyTarget(NobodyWaits())
+            request.replyTarget = ReplyTarget(UnusedReceiver())
             try connection.send(request, until: .never)
         }.first
         sent["reply"] = try packets { try $0.send(MachMessage(id: 101, text: "5"), answering: 1, until: .never) }
@@ -54,7 +54,7 @@ struct WireFormatDocumentTests {
         sent["reply-failed"] = try packets { $0.failReply(to: 1, code: 5, text: "full") }.first
         sent["abandoned"] = try packets { connection in
             var request = MachMessage()
-            request.replyTarget = ReplyTarget(NobodyWaits())
+            request.replyTarget = ReplyTarget(UnusedReceiver())
             try connection.send(request, until: .never)
             connection.giveUp(token: 1)
         }.last
@@ -144,7 +144,7 @@ struct WireFormatDocumentTests {
         var name: String
     }
 
-    private final class NobodyWaits: ReplyReceiver {
+    private final class UnusedReceiver: ReplyReceiver {
         func deliver(_ message: MachMessage, until deadline: MonotonicInstant) {}
         func fail(_ error: PortError) {}
         func expectReply(over connection: any ReplyConnection) {}

@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test("A28: between processes too, when the server is killed")
-    func toldOfKilled() async throws {
+    func serverKilled() async throws {
         try await withFixture(leaving: .anything) { fixture in
             try withServer(at: fixture, endsAs: .signalled(9)) { server in
                 let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)

@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test("A16: the process does not retain an unreferenced remote object, and a new server's name gives a fresh one")
-    func notKept() async throws {
+    func notRetained() async throws {
         try await withFixture { fixture in
             let released = Counter()
             let probe = Mutex<LifeProbe?>(LifeProbe(released))

@@ -50,15 +50,15 @@ struct HostileDirectoryTests {
     @Test("F-A3: a file whose name is only equal as text hides no name, in a list and a watch")
     func listBesideKelvin() async throws {
         try await withFixture(leaving: .anything) { [own] fixture in
-            let follower = try NameMonitor(fixture.directory)
-            #expect(try follower.nextText() == nil)
+            let monitor = try NameMonitor(fixture.directory)
+            #expect(try monitor.nextText() == nil)
             let file = try fixture.scratch.write("x", to: "swift-ports/names/\(Self.kelvin)")
             let port = MachPort()
             try fixture.names.register(port, name: "K")
             #expect(try fixture.names.list().map(\.name) == ["K"])
-            #expect(try follower.nextText() == "+K \(own)")
+            #expect(try monitor.nextText() == "+K \(own)")
             try Data("y".utf8).write(to: URL(fileURLWithPath: file))
-            #expect(try follower.nextText() == nil)
+            #expect(try monitor.nextText() == nil)
             #expect(try PortNameServer(directory: fixture.directory).list().map(\.name) == ["K"])
             port.invalidate()
         }
@@ -133,9 +133,9 @@ struct HostileDirectoryTests {
             #expect(failure { close(try sysOpen(fixture.file("leased"), .reading).release()) } == nil)
             #expect(try fixture.names.list().map(\.name) == ["name"])
             #expect(try fixture.names.listStatistics(within: patience).map(\.registration.name) == ["name"])
-            let follower = try NameMonitor(fixture.directory)
-            #expect(try follower.nextText() == "+name \(own)")
-            #expect(try follower.nextText() == nil)
+            let monitor = try NameMonitor(fixture.directory)
+            #expect(try monitor.nextText() == "+name \(own)")
+            #expect(try monitor.nextText() == nil)
             #expect(failure { _ = try fixture.names.lookUp("leased") }?.code == .nameUnknown)
             do throws(PortError) {
                 _ = try fixture.names.waitFor("leased", within: .milliseconds(1))
@@ -144,7 +144,7 @@ struct HostileDirectoryTests {
                 #expect(error.code == .nameWaitTimedOut)
             }
             port.invalidate()
-            #expect(try follower.nextText() == "-name \(own)")
+            #expect(try monitor.nextText() == "-name \(own)")
             withExtendedLifetime(file) {}
         }
     }
@@ -346,18 +346,18 @@ struct HostileDirectoryTests {
             let names = try TrustedDirectory.open(path: fixture.directory + "/names")
             var held: [Int32: ClaimedName] = [:]
             for owner in owners { held[owner] = try ClaimedName("n\(owner)", owner: owner, in: names) }
-            let follower = try NameMonitor(fixture.directory)
+            let monitor = try NameMonitor(fixture.directory)
             let before = openDescriptors()
             var answered = Set<String>()
-            while let text = try follower.nextText() { answered.insert(text) }
+            while let text = try monitor.nextText() { answered.insert(text) }
             #expect(answered == Set(owners.map { "+n\($0) \($0)" }))
             try #require(openDescriptors().count - before.count <= 64)
             // All names are gone, and nothing in the directory reports it.
             for name in held.values { try name.unlock() }
             var gone = Set<String>()
             while gone.count < count {
-                _ = try sysPoll(follower.raw, .readable, until: follower.nextCheck)
-                while let text = try follower.nextText() {
+                _ = try sysPoll(monitor.raw, .readable, until: monitor.nextCheck)
+                while let text = try monitor.nextText() {
                     gone.insert(text)
                     if gone.count == count - 64 { try pipe.fileHandleForWriting.close() }
                 }

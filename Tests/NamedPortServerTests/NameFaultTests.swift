@@ -157,10 +157,10 @@ struct NameFaultTests {
             let (listed, hits) = try SystemCallFaults.with([rule]) { try fixture.names.list().count }
             #expect(listed == 2)
             #expect(hits == 1)
-            let follower = try NameMonitor(fixture.directory)
-            let first = try SystemCallFaults.with([rule]) { try (follower.nextText(), follower.nextText()) }
+            let monitor = try NameMonitor(fixture.directory)
+            let first = try SystemCallFaults.with([rule]) { try (monitor.nextText(), monitor.nextText()) }
             #expect(first.hits == 1)
-            #expect(try follower.nextText() == nil)
+            #expect(try monitor.nextText() == nil)
             port.invalidate()
         }
     }

@@ -173,7 +173,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
     }
 
     @Test("a client that is notified of a port's end over a socket finds all its names free, 20 times")
-    func freeWhenTold() async throws {
+    func freeWhenNotified() async throws {
         try await withFixture { fixture in
             let all = (0..<50).map { "name \($0)" }
             try withLoopThread { loop in

@@ -40,17 +40,17 @@ extension NameWatchTests {
         "a scan that fails loses nothing: the next one reports", arguments: [SystemCall.open, .read, .fstat])
     func failedPoll(call: SystemCall) async throws {
         try await withFixture { fixture in
-            let follower = try NameMonitor(fixture.directory)
-            #expect(try follower.nextText() == nil)
+            let monitor = try NameMonitor(fixture.directory)
+            #expect(try monitor.nextText() == nil)
             try withServer("name", at: fixture) { server in
                 let error = failure {
-                    _ = try SystemCallFaults.with([.init(call, .fail(EMFILE))]) { _ = try follower.next() }
+                    _ = try SystemCallFaults.with([.init(call, .fail(EMFILE))]) { _ = try monitor.next() }
                 }
                 #expect(error?.code == .descriptorLimit)
-                let texts: [String?] = [try follower.nextText(), try follower.nextText()]
+                let texts: [String?] = [try monitor.nextText(), try monitor.nextText()]
                 #expect(texts == ["+name \(server.processID)", nil])
             }
-            #expect(try follower.nextText()?.hasPrefix("-name ") == true)
+            #expect(try monitor.nextText()?.hasPrefix("-name ") == true)
         }
     }
 
@@ -85,22 +85,22 @@ extension NameWatchTests {
     func unwatchedOwner(call: SystemCall, number: CInt) async throws {
         try await withFixture(leaving: .anything) { fixture in
             try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { server in
-                let follower = try NameMonitor(fixture.directory)
+                let monitor = try NameMonitor(fixture.directory)
                 let refused = [SystemCallFaults.Rule(call, .fail(number))]
                 let (text, hits) = try Refusals.forgetting {
-                    try SystemCallFaults.with(refused) { try follower.nextText() }
+                    try SystemCallFaults.with(refused) { try monitor.nextText() }
                 }
                 #expect(text == "+name \(server.processID)" && hits == 1)
-                #expect(try follower.nextText() == nil)
+                #expect(try monitor.nextText() == nil)
                 try server.killAndReap()
-                follower.forgetDirectoryReports()
+                monitor.forgetDirectoryReports()
                 var event: String?
                 while event == nil {
-                    _ = try sysPoll(follower.raw, .readable, until: follower.nextCheck)
-                    event = try follower.nextText()
+                    _ = try sysPoll(monitor.raw, .readable, until: monitor.nextCheck)
+                    event = try monitor.nextText()
                 }
                 #expect(event == "-name \(server.processID)")
-                #expect(follower.nextCheck == .distantFuture)
+                #expect(monitor.nextCheck == .distantFuture)
             }
         }
     }
@@ -126,17 +126,17 @@ extension NameWatchTests {
             try fixture.names.register(port, name: "name")
             for call in [SystemCall.open, .readdir, .fcntl] {
                 _ = try PortNameServer(directory: fixture.directory)
-                let follower = try NameMonitor(fixture.directory)
+                let monitor = try NameMonitor(fixture.directory)
                 let rule = SystemCallFaults.Rule(
                     call, .precede { try? FileManager.default.removeItem(atPath: fixture.directory) })
                 let error = failure {
-                    _ = try SystemCallFaults.with([rule]) { while try follower.next() != nil {} }
+                    _ = try SystemCallFaults.with([rule]) { while try monitor.next() != nil {} }
                 }
                 #expect(error == nil, "\(call)")
                 _ = try PortNameServer(directory: fixture.directory)
                 try fixture.names.register(port, name: "\(call)")
                 var last: String?
-                while let text = try follower.nextText() { last = text }
+                while let text = try monitor.nextText() { last = text }
                 #expect(last == "+\(call) \(own)")
             }
             port.invalidate()

@@ -134,14 +134,14 @@ struct NameWatchTests {
     func withoutEvent() async throws {
         try await withFixture(leaving: .anything) { fixture in
             try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { server in
-                let follower = try NameMonitor(fixture.directory)
-                #expect(try follower.nextText() == "+name \(server.processID)")
-                #expect(try follower.nextText() == nil)
+                let monitor = try NameMonitor(fixture.directory)
+                #expect(try monitor.nextText() == "+name \(server.processID)")
+                #expect(try monitor.nextText() == nil)
                 try server.killAndReap()
                 // As if the scan had come between the event and the lock's end: the report is read and discarded.
-                follower.forgetDirectoryReports()
-                #expect(try follower.nextText() == "-name \(server.processID)")
-                #expect(try follower.nextText() == nil)
+                monitor.forgetDirectoryReports()
+                #expect(try monitor.nextText() == "-name \(server.processID)")
+                #expect(try monitor.nextText() == nil)
             }
         }
     }
@@ -220,9 +220,9 @@ struct NameWatchTests {
             let ports = [MachPort(), MachPort()]
             try fixture.names.register(ports[0], name: "goes")
             try fixture.names.register(ports[1], name: "stays")
-            let follower = try NameMonitor(fixture.directory)
-            #expect(try follower.nextText() == "+goes \(own)")
-            #expect(try follower.nextText() == "+stays \(own)")
+            let monitor = try NameMonitor(fixture.directory)
+            #expect(try monitor.nextText() == "+goes \(own)")
+            #expect(try monitor.nextText() == "+stays \(own)")
             let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
             let count = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
             let (one, two) = (try fixture.file("x"), try fixture.file("y"))
@@ -236,9 +236,9 @@ struct NameWatchTests {
             ports[0].invalidate()
             let late = MachPort()
             try fixture.names.register(late, name: "comes")
-            #expect(try follower.nextText() == "-goes \(own)")
-            #expect(try follower.nextText() == "+comes \(own)")
-            #expect(try follower.nextText() == nil)
+            #expect(try monitor.nextText() == "-goes \(own)")
+            #expect(try monitor.nextText() == "+comes \(own)")
+            #expect(try monitor.nextText() == nil)
             late.invalidate()
             ports[1].invalidate()
         }

@@ -239,7 +239,7 @@ struct NamespaceTests {
                 let stay = ["connect-and-stay", border.path, "store", "2"]
                 try border.with(inside: false, stay, rings: rings) { first in
                     try first.expect("replies 2")
-                    if try tellsProcessesApart() {
+                    if try distinguishesProcesses() {
                         #expect(
                             try border.first(inside: false, ["connect-many", border.path, "store", "3"], rings: rings)
                                 == "error tooManyConnections")
@@ -252,7 +252,7 @@ struct NamespaceTests {
 
     /// Whether the kernel gives each process a unique number, also for a process that does not see it. Older kernels do
     /// not.
-    private func tellsProcessesApart() throws -> Bool {
+    private func distinguishesProcesses() throws -> Bool {
         let (near, far) = try sysPacketSocketPair()
         defer { withExtendedLifetime(far) {} }
         return (try? sysPeerProcessInode(near.rawValue)) ?? nil != nil

@@ -113,7 +113,7 @@ struct RightsAcrossProcessesTests {
     }
 
     @Test("the death of a process to which a request was forwarded is reported")
-    func handedOnToTheDead() async throws {
+    func forwardedToDeadProcess() async throws {
         try await withFixture(leaving: .anything) { fixture in
             try withServer("b", at: fixture) { b in
                 try withServer("c", at: fixture, endsAs: .signalled(SIGKILL)) { c in

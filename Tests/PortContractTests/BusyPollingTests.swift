@@ -210,7 +210,7 @@ import Testing
     @Test(
         "a wake-up packet sent for nothing is read out of the socket, and what comes later still wakes the loop",
         arguments: strategies)
-    func strayBell(strategy: WaitStrategy) async throws {
+    func spuriousWakeUp(strategy: WaitStrategy) async throws {
         try await Self.withBusyPolling(strategy) { polled, _ in
             try polled.client.ring.peer.send(PacketHeader(kind: .wakeUp))
             let deadline = Watchdog.deadline

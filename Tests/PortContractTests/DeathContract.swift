@@ -17,11 +17,11 @@ import Testing
             let (first, second, port) = (try bench.port(), try bench.port(), try bench.farPort())
             let right = try bench.right(to: port)
             try right.send(carrying(first.makeSendOnceRight()))
-            let owed = try port.next()
+            let pending = try port.next()
             try right.send(carrying(second.makeSendOnceRight()))
             try port.invalidate()
             #expect(try second.next().id == MachMessage.sendOnceNotification)
-            try owed.reply(MachMessage(id: 7))
+            try pending.reply(MachMessage(id: 7))
             #expect(try first.next().id == 7)
             withExtendedLifetime(right) {}
         }
@@ -43,16 +43,16 @@ import Testing
             let right = try bench.right(to: port)
             let mine = try (0..<3).map { _ in try bench.port() }
             try right.send(carrying(mine[0].makeSendOnceRight()))
-            let owed = try port.next()
+            let pending = try port.next()
             for id in Int32(1)...2 {
                 var message = carrying(mine[Int(id)].makeSendOnceRight())
                 message.id = id
                 try right.send(message)
             }
-            #expect(!owed.isCancelled)
+            #expect(!pending.isCancelled)
             #expect(!port.isValid)
             for requester in mine[1...] { #expect(try requester.next().id == MachMessage.sendOnceNotification) }
-            try owed.reply(MachMessage(id: 7))
+            try pending.reply(MachMessage(id: 7))
             #expect(try mine[0].next().id == 7)
             withExtendedLifetime(right) {}
         }
@@ -229,7 +229,7 @@ import Testing
             let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let answered = runOnThread { try right.ask(MachMessage()).id }
-            let owed = try port.next()
+            let pending = try port.next()
             _ = try right.fill(bytes: 3000)
             let queued = runOnThread { portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code }
             let blocked = runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }
@@ -237,7 +237,7 @@ import Testing
             // None of them got in; the one whose handling has started gets its reply.
             #expect(try blocked.join() == .deadName)
             #expect(try queued.join() == .deadName)
-            try owed.reply(MachMessage(id: 6))
+            try pending.reply(MachMessage(id: 6))
             #expect(try answered.join() == 6)
             #expect(right.isDead)
         }
@@ -259,10 +259,10 @@ import Testing
                 waits.wait()
                 return thread
             }
-            let owed = try port.next()
+            let pending = try port.next()
             try port.invalidate()
             #expect(try requests[1].join() == .peerDied)
-            try owed.reply(MachMessage())
+            try pending.reply(MachMessage())
             #expect(try requests[0].join() == nil)
         }
     }

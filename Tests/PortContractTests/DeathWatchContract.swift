@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test("a watcher keeps the request's source that it finds in its mode just before the request removes it")
-    func sourceTakenOut() async throws {
+    func sourceRemoved() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)

@@ -111,7 +111,7 @@ import Testing
     @Test(
         "a notice that finds no room, or no memory in the kernel, is sent later", arguments: [EAGAIN, ENOBUFS],
         [TestTransport.socket, .ring])
-    func overdueNotice(code: CInt, over transport: TestTransport) async throws {
+    func delayedNotice(code: CInt, over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, message in
                 _ = SystemCallFaults.with([Rule(.sendmsg, .fail(code))]) { message.takeReplyRight()?.drop() }

@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test("a client that reads nothing any more does not keep the port's loop busy")
-    func deafClient() async throws {
+    func clientReadsNothing() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let peer = try RawPeer(to: port, on: bench)

@@ -14,10 +14,10 @@ import Testing
 @Suite("hostile rings", .rings, .contract) struct HostileRingTests {
     /// A breach by a client that has rings, and sends through the ring.
     enum Breach: String, CaseIterable, Sendable, CustomTestStringConvertible {
-        case secondOffer, secondLane, unannounced, tailAhead, tailOdd, tailBack, tailAll, lengthZero, lengthHuge,
+        case secondOffer, secondPathChange, unannounced, tailAhead, tailOdd, tailBack, tailAll, lengthZero, lengthHuge,
             kindUnknown
-        case recordAcrossTail, foreignMagic, laneInRing, descriptorsInRing, answerFromClient
-        case bellWithBytes, bellWithFile, bellWithToken
+        case recordAcrossTail, foreignMagic, pathChangeInRing, descriptorsInRing, answerFromClient
+        case wakeUpWithBytes, wakeUpWithFile, wakeUpWithToken
         case lieInContinuation, longContinuation, emptyContinuation, textInMessage
 
         var testDescription: String { rawValue }
@@ -26,7 +26,7 @@ import Testing
             let message = PacketHeader(kind: .message, messageID: 1)
             switch self {
             case .secondOffer: try ring.peer.offer(ring.words.file)
-            case .secondLane: try ring.peer.send(PacketHeader(kind: .pathChange))
+            case .secondPathChange: try ring.peer.send(PacketHeader(kind: .pathChange))
             case .unannounced: try ring.peer.send(message)
             case .tailAhead: try lie(ring) { ring.tail = UInt64(SharedRing.capacity) + 8 }
             case .tailOdd: try lie(ring) { ring.tail += 3 }
@@ -37,14 +37,14 @@ import Testing
             case .kindUnknown: try lie(ring) { append(ring, 48 | 7 << 32) }
             case .recordAcrossTail: try lie(ring) { append(ring, 4_000 | 1 << 32) }
             case .foreignMagic: try lie(ring) { append(ring, 40 | 1 << 32, size: 48) }
-            case .laneInRing: try ring.write(PacketHeader(kind: .pathChange))
+            case .pathChangeInRing: try ring.write(PacketHeader(kind: .pathChange))
             case .descriptorsInRing:
                 var header = message
                 header.descriptorCount = 1
                 try ring.write(header)
-            case .bellWithBytes: try ring.peer.send(PacketHeader(kind: .wakeUp), [1])
-            case .bellWithFile: try ring.peer.send(PacketHeader(kind: .wakeUp), [], [ring.words.file])
-            case .bellWithToken: try ring.peer.send(PacketHeader(kind: .wakeUp, asks: 1))
+            case .wakeUpWithBytes: try ring.peer.send(PacketHeader(kind: .wakeUp), [1])
+            case .wakeUpWithFile: try ring.peer.send(PacketHeader(kind: .wakeUp), [], [ring.words.file])
+            case .wakeUpWithToken: try ring.peer.send(PacketHeader(kind: .wakeUp, asks: 1))
             case .lieInContinuation, .longContinuation, .emptyContinuation, .textInMessage:
                 try ring.write(PacketHeader(kind: .message, messageID: 1, totalLength: 3), [1])
                 let kind = self == .textInMessage ? PacketKind.replyFailed : .continuation

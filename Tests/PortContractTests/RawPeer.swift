@@ -149,13 +149,13 @@ extension Bench {
 extension SocketConnection {
     /// A token under which this end asked, as far as it knows, and no longer waits for an answer.
     func givenUpToken() throws -> UInt64 {
-        let token = try expectReply(for: ReplyTarget(NobodyWaits()))
+        let token = try expectReply(for: ReplyTarget(UnusedReceiver()))
         didSend(token: token)
         forget(token: token)
         return token
     }
 
-    private final class NobodyWaits: ReplyReceiver {
+    private final class UnusedReceiver: ReplyReceiver {
         func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {}
         func fail(_ error: PortError) {}
         func expectReply(over connection: any ReplyConnection) throws(PortError) {}

@@ -47,13 +47,13 @@ import Testing
             let address = try #require(port).localPort.address(in: bench.directory)
             let right = SendRight(try #require(try RightsTable.connect(to: address)))
             try right.send(carrying(mine.makeSendOnceRight()))
-            var owed = try port?.next().takeReplyRight()
+            var pending = try port?.next().takeReplyRight()
             weak let localPort = port?.localPort
             #expect(RightsTable.shared.ownPort(at: address) === localPort)
             port = nil
             #expect(localPort == nil)
             #expect(!RightsTable.shared.knows(address))
-            try owed.take()?.send(MachMessage(id: 2))
+            try pending.take()?.send(MachMessage(id: 2))
             #expect(try mine.next().id == 2)
             withExtendedLifetime(right) {}
         }

@@ -83,7 +83,7 @@ import Testing
     @Test(
         "a loop that is not alone stops polling at the last packet that it reads: the kernel reports the next one"
     )
-    func takenIn() async throws {
+    func stopsAtLastPacket() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let sockets = try port.localPort.openSockets()
@@ -109,7 +109,7 @@ import Testing
     @Test(
         "a ring in which a loop found nothing 64 times is polled no more, until the kernel reports something",
         arguments: [false, true])
-    func inVain(isPlain: Bool) async throws {
+    func emptyRing(isPlain: Bool) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let sockets = try port.localPort.openSockets()
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test("a loop that only awaits a reply over a port's connection is notified of what a polling loop has left")
-    func untoldToSource() async throws {
+    func leftByPollingLoop() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 300)
             _ = try port.localPort.openSockets()

@@ -34,7 +34,7 @@ import Testing
     @Test(
         "a wake-up for which the kernel has no memory, or no room, for a moment is sent again",
         arguments: [ENOBUFS, ENOMEM, EAGAIN])
-    func bellAgain(code: CInt) async throws {
+    func wakeUpSentAgain(code: CInt) async throws {
         try await onBench(over: .ring) { bench in
             let (port, right, _) = try quiet(on: bench)
             let (_, hits) = try SystemCallFaults.with([Rule(.sendmsg, .fail(code), times: 3)]) {
@@ -48,7 +48,7 @@ import Testing
     @Test(
         "a wake-up that the kernel refuses ends the connection: what was sent is read, and a requester learns why",
         arguments: [ENOBUFS, ENOMEM])
-    func noBell(code: CInt) async throws {
+    func wakeUpRefused(code: CInt) async throws {
         try await onBench(over: .ring) { bench in
             let (port, right, connection) = try quiet(on: bench)
             let (error, _) = SystemCallFaults.with([Rule(.sendmsg, .fail(code), times: .max)]) {

@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test("a port that has ended answers what it owes, also to a requester that has not read the first answer")
-    func owedReplies() async throws {
+    func pendingReplies() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }

@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test("F-A2: connections of a peer that reads nothing wait for room without a descriptor, however many there are")
-    func deafConnections() async throws {
+    func unreadConnections() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let peers = try (0..<20).map { _ in try RawPeer(to: port, on: bench) }

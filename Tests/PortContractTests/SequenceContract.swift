@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test("a task is woken for a sender that a change of the queue lets in", arguments: [false, true])
-    func letIn(byLimit: Bool) async throws {
+    func admitted(byLimit: Bool) async throws {
         try await onBench(over: .memory) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
             let port = try bench.port(queueLimit: 1)
@@ -131,10 +131,12 @@ import Testing
             let sender = runOnThread { try right.send(MachMessage(id: 1)) }
             port.localPort.waitForSenders(1)
             // The slot is reserved for a message in a socket.
-            var letIn: BlockedSender?
-            let taken = port.localPort.state.withLock { $0.mailbox.dequeue(reservingSlot: true, admitting: &letIn)?.id }
+            var admitted: BlockedSender?
+            let taken = port.localPort.state.withLock {
+                $0.mailbox.dequeue(reservingSlot: true, admitting: &admitted)?.id
+            }
             #expect(taken == 0)
-            #expect(letIn == nil)
+            #expect(admitted == nil)
             _ = consume(port, ids, ended)
             while !port.localPort.hasWaitingTask { yieldThread() }
             if byLimit { port.setQueueLimit(2) } else { port.localPort.change { $0.endSlotReservation() } }

@@ -70,23 +70,23 @@ import Testing
             let other = runOnThread {
                 for number in 1...rounds {
                     while steps.begun.load(ordering: .acquiring) < number { sched_yield() }
-                    remote.endReplies(on: loop, in: .default, to: NobodyAsks())
+                    remote.endReplies(on: loop, in: .default, to: UnusedReceiver())
                     steps.ended.store(number, ordering: .releasing)
                 }
             }
-            var deafCount = 0
+            var unscheduledCount = 0
             for number in 1...rounds {
                 try remote.beginReplies(on: loop, in: .default)
                 steps.begun.store(number, ordering: .releasing)
                 try remote.beginReplies(on: loop, in: .default)
                 while steps.ended.load(ordering: .acquiring) < number { sched_yield() }
                 if let source = try remote.reached().replySource(), !loop.contains(source, in: .default) {
-                    deafCount += 1
+                    unscheduledCount += 1
                 }
-                remote.endReplies(on: loop, in: .default, to: NobodyAsks())
+                remote.endReplies(on: loop, in: .default, to: UnusedReceiver())
             }
             try other.join()
-            #expect(deafCount == 0)
+            #expect(unscheduledCount == 0)
             if let source = try remote.reached().replySource() { #expect(!loop.contains(source, in: .default)) }
             try worker.end()
         }
@@ -98,7 +98,7 @@ import Testing
         let ended = Atomic<Int>(0)
     }
 
-    private final class NobodyAsks: ReplyReceiver {
+    private final class UnusedReceiver: ReplyReceiver {
         func deliver(_ message: MachMessage, until deadline: MonotonicInstant) {}
         func fail(_ error: PortError) {}
         func expectReply(over connection: any ReplyConnection) {}

@@ -28,12 +28,12 @@ import Testing
     }
 
     @Test("F-A9: a caller that a file blocks, because no thread can be started, leaves nothing behind when it is done")
-    func heldUpCaller() async {
+    func blockedCaller() async {
         await #expect(processExitsWith: .success) {
             try await onNewThread {
                 let lingering = try LingeringSocket()
                 let number = try lingering.takeNumber()
-                let heldUp = runOnThread {
+                let blocked = runOnThread {
                     withoutThreads { AsyncCloser.close(number) }
                 }
                 while AsyncCloser.isIdle { sched_yield() }
@@ -47,7 +47,7 @@ import Testing
                 }
                 #expect(closed.value > 0)
                 try lingering.letGo()
-                try heldUp.join()
+                try blocked.join()
                 #expect(AsyncCloser.isIdle)
             }
         }

@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test("two threads that signal each other in alternation miss no signal")
-    func byTurns() async throws {
+    func alternation() async throws {
         let (here, there) = (Side(), Side())
         let rounds = 5000
         let other = runOnThread {

@@ -21,10 +21,10 @@ private final class Witness: Sendable {
 @Suite("ThreadLocal", .census) struct ThreadLocalTests {
     private static let plain = ThreadLocal<Witness>()
     private static let reported = Recorder<String>("ends of threads")
-    private static let telling = ThreadLocal<Witness> { witness in
-        reported.append("\(witness.name), still the value: \(valueOfTelling() === witness)")
+    private static let reporting = ThreadLocal<Witness> { witness in
+        reported.append("\(witness.name), still the value: \(valueOfReporting() === witness)")
     }
-    private static func valueOfTelling() -> Witness? { telling.value }
+    private static func valueOfReporting() -> Witness? { reporting.value }
 
     @Test("a thread starts without a value, and each thread has its own")
     func perThread() async throws {
@@ -72,7 +72,7 @@ private final class Witness: Sendable {
     func reported() async throws {
         let destroyed = Recorder<String>()
         _ = Self.reported.takeAll()
-        try await onNewThread { Self.telling.value = Witness("value", destroyed) }
+        try await onNewThread { Self.reporting.value = Witness("value", destroyed) }
         #expect(Self.reported.takeAll() == ["value, still the value: true"])
         #expect(destroyed.count == 1)
     }
@@ -82,8 +82,8 @@ private final class Witness: Sendable {
         let destroyed = Recorder<String>()
         _ = Self.reported.takeAll()
         try await onNewThread {
-            Self.telling.value = Witness("value", destroyed)
-            Self.telling.value = nil
+            Self.reporting.value = Witness("value", destroyed)
+            Self.reporting.value = nil
         }
         #expect(Self.reported.takeAll().isEmpty)
         #expect(destroyed.count == 1)

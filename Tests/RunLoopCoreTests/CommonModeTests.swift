@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test("removal from the common modes leaves an item in the mode to which it was added by itself")
-    func keptApart() async throws {
+    func addedSeparately() async throws {
         try await onLoop { loop in
             loop.addCommonMode("other")
             let timer = RunLoopTimer(fireDate: .distantFuture) { _ in }

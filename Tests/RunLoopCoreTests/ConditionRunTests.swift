@@ -62,7 +62,7 @@ import Testing
     @Test(
         "a wake-up after the last poll before the first sleep, when there is no event descriptor yet, is not lost",
         arguments: [false, true])
-    func beforeTheBell(addsDescriptor: Bool) async throws {
+    func beforeEventDescriptor(addsDescriptor: Bool) async throws {
         try await onLoop { loop in
             let pipe = try TestPipe(isBlocking: false)
             let asked = Counter("questions")

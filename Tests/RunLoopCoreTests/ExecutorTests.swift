@@ -88,7 +88,7 @@ actor Pinned {
     }
 
     @Test("a task that prefers a loop calls functions without an isolation in the same pass")
-    func sameTurn() async throws {
+    func samePass() async throws {
         try await withResident { loop in
             let passes = await Task(executorPreference: loop) {
                 let before = loop.passCount

@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test("a wake-up during an observer of the pass keeps the pass from sleeping")
-    func wakeUpInTurn() async throws {
+    func wakeUpInPass() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
             let passes = Counter("passes")

@@ -6,7 +6,7 @@ import Testing
 @testable import RunLoopCore
 
 /// A ready list with the registrations that it writes to.
-private struct SeatedList {
+private struct RegisteredQueue {
     var list = ReadyQueue()
     var registrations = RegistrationTable()
     let sources = (0..<4).map { _ in RunLoopSource(readiness: { false }, perform: {}) }
@@ -76,7 +76,7 @@ private struct SeatedList {
 @Suite struct ReadyQueueTests {
     @Test("the lowest order goes first, equal orders in the order of becoming ready")
     func order() {
-        var list = SeatedList()
+        var list = RegisteredQueue()
         list.insert(0, order: 1)
         list.insert(1, order: 0)
         list.insert(2, order: 0)
@@ -88,7 +88,7 @@ private struct SeatedList {
 
     @Test("a source that stays ready waits until every other ready source was served", arguments: [false, true])
     func passes(isSpeculative: Bool) {
-        var list = SeatedList()
+        var list = RegisteredQueue()
         func perform() -> Int? { isSpeculative ? list.performSpeculatively() : list.perform() }
         list.insert(0, order: -5)
         list.insert(1, order: 5)
@@ -103,7 +103,7 @@ private struct SeatedList {
 
     @Test("a source that was performed is equal to the others again once none is ready", arguments: [false, true])
     func newPass(isSpeculative: Bool) {
-        var list = SeatedList()
+        var list = RegisteredQueue()
         func perform() -> Int? { isSpeculative ? list.performSpeculatively() : list.perform() }
         list.insert(0, order: 0)
         #expect(perform() == 0)
@@ -129,8 +129,8 @@ private struct SeatedList {
     }
 
     @Test("a source that is signalled after it was found ready, before its perform, is performed once")
-    func rungMeanwhile() throws {
-        var list = SeatedList()
+    func signalledMeanwhile() throws {
+        var list = RegisteredQueue()
         list.insert(0, order: 0, report: 3)
         let found = list.dequeueFirst()
         let candidate = try #require(found)
@@ -143,7 +143,7 @@ private struct SeatedList {
 
     @Test("of several sources that were performed in a pass each waits for the next, also when one has left")
     func members() {
-        var list = SeatedList()
+        var list = RegisteredQueue()
         for source in 0..<4 { list.insert(source, order: 0) }
         #expect((0..<3).map { _ in list.perform() } == [0, 1, 2])
         list.renew(0)
@@ -154,7 +154,7 @@ private struct SeatedList {
 
     @Test("a source that counted as performed, and was not ready, comes in this pass when signalled meanwhile")
     func rolledBack() throws {
-        var list = SeatedList()
+        var list = RegisteredQueue()
         for source in 0..<3 { list.insert(source, order: source) }
         let found = list.dequeueFirst()
         var candidate = try #require(found)
@@ -172,7 +172,7 @@ private struct SeatedList {
 
     @Test("a source that begins a pass does not count as performed before it is found ready")
     func beginsPass() throws {
-        var list = SeatedList()
+        var list = RegisteredQueue()
         list.insert(0, order: 0)
         list.insert(1, order: 0)
         #expect(list.perform() == 0)
@@ -186,7 +186,7 @@ private struct SeatedList {
 
     @Test("a report stays with its source until that is performed or forgotten")
     func reports() {
-        var list = SeatedList()
+        var list = RegisteredQueue()
         list.insert(0, order: 0, report: 7)
         let candidate = list.dequeueFirst()
         #expect(candidate?.watch?.report == 7)
@@ -204,7 +204,7 @@ private struct SeatedList {
 
     @Test("each source has its own report, the last one, whichever are consumed first")
     func manyReports() {
-        var list = SeatedList()
+        var list = RegisteredQueue()
         for source in 0..<4 { list.insert(source, order: -source, report: source) }
         list.insert(2, order: 0, report: 12)
         #expect(list.dequeueFirst()?.watch?.report == 3)

@@ -10,7 +10,7 @@ import Testing
     private static let waiting = ["entry", "beforeTimers", "beforeSources", "beforeWaiting", "afterWaiting"]
 
     @Test("S10: a pass that fires a timer", arguments: [false, true])
-    func timerTurn(watchesDescriptor: Bool) async throws {
+    func timerPass(watchesDescriptor: Bool) async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
             let pipe = try TestPipe(isBlocking: false)
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test("S10: a pass that performs a custom source polls")
-    func customSourceTurn() async throws {
+    func customSourcePass() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
             loop.record(trace)
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test("S10: a pass that performs a port-based source")
-    func portSourceTurn() async throws {
+    func portSourcePass() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
             loop.record(trace)
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test("S10: a pass that performs a descriptor's source, for each kind of sleep", arguments: Sleep.onDescriptors)
-    func descriptorTurn(sleep: Sleep) async throws {
+    func descriptorPass(sleep: Sleep) async throws {
         let trace = Recorder<String>()
         try await onLoop(sleepingOn: sleep, isNotified: false) { loop in
             loop.record(trace)
@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test("one event per pass: two ready port-based sources take two passes")
-    func oneEventPerTurn() async throws {
+    func oneEventPerPass() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
             let first = Mailbox { _ in trace.append("first") }

@@ -171,7 +171,7 @@ import Testing
     }
 
     @Test("removing a timer leaves no wake-up at its old date")
-    func noSpuriousTurn() async throws {
+    func noSpuriousWakeUp() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
             let fired = Counter("firings")

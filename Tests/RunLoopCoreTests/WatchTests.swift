@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test("F-A2: a source that is in no loop is set without a descriptor left, and served where nothing else is needed")
-    func looseAtLimit() async throws {
+    func unscheduledAtLimit() async throws {
         try await onLoop { loop in
             let (other, pipe) = (try TestPipe(isBlocking: false), try TestPipe(isBlocking: false))
             loop.add(RunLoopSource(descriptor: other.reading.rawValue) {})

@@ -67,10 +67,10 @@ final class CoreFoundationLoop: LoopUnderTest {
     private func make(_ item: Item) throws {
         let (name, stage) = (item.name, stage)
         switch item.kind {
-        case .source(let tellsModes):
+        case .source(let reportsModes):
             let info = SourceInfo(name, stage, nil)
             infos[name] = info
-            sources[name] = Self.makeSource(info, order: item.order, tellsModes: tellsModes)
+            sources[name] = Self.makeSource(info, order: item.order, reportsModes: reportsModes)
         case .port:
             let info = SourceInfo(name, stage, try EventDescriptor(.eventfd))
             infos[name] = info
@@ -89,14 +89,14 @@ final class CoreFoundationLoop: LoopUnderTest {
         }
     }
 
-    private static func makeSource(_ info: SourceInfo, order: Int, tellsModes: Bool) -> CFRunLoopSource? {
+    private static func makeSource(_ info: SourceInfo, order: Int, reportsModes: Bool) -> CFRunLoopSource? {
         var context = CFRunLoopSourceContext()
         context.info = Unmanaged.passUnretained(info).toOpaque()
         context.perform = { info in
             guard let info = SourceInfo.at(info) else { return }
             info.stage.callout(info.name)
         }
-        if tellsModes {
+        if reportsModes {
             context.schedule = { info, _, mode in
                 guard let info = SourceInfo.at(info), let mode else { return }
                 info.stage.moved(info.name, entered: true, Mode(mode))

@@ -19,7 +19,7 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
 
 @Suite(Census.withCoreFoundation, Settling()) struct KnownDifferenceTests {
     @Test("D6: a stop that comes too early or with another result stays pending, and goes first")
-    func keptStop() async throws { try await showDifference("D6") }
+    func pendingStop() async throws { try await showDifference("D6") }
 
     @Test("D7: stopped takes precedence over timed out")
     func resultOrder() async throws { try await showDifference("D7") }
@@ -28,7 +28,7 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
     func events() async throws { try await showDifference("D20") }
 
     @Test("D21: what is removed by a callout of its own phase is not called any more")
-    func takenOut() async throws { try await showDifference("D21") }
+    func removedByCallout() async throws { try await showDifference("D21") }
 
     @Test("D22: a nested run in a block continues with the blocks that were posted before it")
     func blocksInside() async throws { try await showDifference("D22") }

@@ -57,7 +57,7 @@ import Testing
     @Test("CF 7: schedule is called once per mode, and so is cancel")
     func routines() async throws {
         let scenario = Scenario(
-            [.source("s", tellsModes: true)],
+            [.source("s", reportsModes: true)],
             [
                 .addCommonMode(.alpha), .add("s", .common), .add("s", .default), .addCommonMode(.beta),
                 .remove("s", .beta), .invalidate("s"), .invalidate("s"),

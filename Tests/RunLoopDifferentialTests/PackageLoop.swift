@@ -34,11 +34,11 @@ final class PackageLoop: LoopUnderTest {
     private func make(_ item: Item) throws {
         let (name, stage) = (item.name, stage)
         switch item.kind {
-        case .source(let tellsModes):
+        case .source(let reportsModes):
             let schedule: RunLoopSource.ModeRoutine = { stage.value.moved(name, entered: true, Mode($1)) }
             let cancel: RunLoopSource.ModeRoutine = { stage.value.moved(name, entered: false, Mode($1)) }
             sources[name] = RunLoopSource(
-                order: item.order, schedule: tellsModes ? schedule : nil, cancel: tellsModes ? cancel : nil
+                order: item.order, schedule: reportsModes ? schedule : nil, cancel: reportsModes ? cancel : nil
             ) { stage.value.callout(name) }
         case .port:
             let doorbell = try Doorbell()

@@ -78,7 +78,7 @@ enum Action: Hashable, Sendable {
 struct Item: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
         /// A version-0 source; whether its schedule and cancel routines are in the trace.
-        case source(tellsModes: Bool)
+        case source(reportsModes: Bool)
         /// A version-1 source over an eventfd.
         case port
         case timer(FireDate, repeats: Bool)
@@ -92,8 +92,8 @@ struct Item: Hashable, Sendable {
     /// What its handler does, by the number of the call. It does nothing in calls after that.
     var script: [[Action]] = []
 
-    static func source(_ name: String, order: Int = 0, tellsModes: Bool = false, _ script: [Action]...) -> Item {
-        Item(name: name, kind: .source(tellsModes: tellsModes), order: order, script: script)
+    static func source(_ name: String, order: Int = 0, reportsModes: Bool = false, _ script: [Action]...) -> Item {
+        Item(name: name, kind: .source(reportsModes: reportsModes), order: order, script: script)
     }
 
     static func port(_ name: String, order: Int = 0, _ script: [Action]...) -> Item {

@@ -31,7 +31,7 @@ struct ScenarioGenerator {
         makeItems()
         for index in items.indices { items[index].script = script() }
         var steps: [Action] = []
-        for item in items where !isBlock(item) && !chance(1, in: 6) { steps.append(.add(item.name, home())) }
+        for item in items where !isBlock(item) && !chance(1, in: 6) { steps.append(.add(item.name, initialMode())) }
         steps.shuffle(using: &random)
         for _ in 0..<Int.random(in: 2...5, using: &random) {
             for _ in 0..<Int.random(in: 0...4, using: &random) { steps.append(action()) }
@@ -47,7 +47,7 @@ struct ScenarioGenerator {
         let timerOrder = order()
         for index in 1...Int.random(in: 1...4, using: &random) {
             items.append(
-                Item(name: "s\(index)", kind: .source(tellsModes: chance(1, in: 3)), order: order()))
+                Item(name: "s\(index)", kind: .source(reportsModes: chance(1, in: 3)), order: order()))
         }
         for index in 0..<Int.random(in: 0...3, using: &random) {
             items.append(Item(name: "p\(index + 1)", kind: .port, order: portOrder))
@@ -65,8 +65,8 @@ struct ScenarioGenerator {
                     order: changesCommonModes ? index * 7 % 5 : order()))
         }
         for index in 1...Int.random(in: 1...4, using: &random) {
-            var modes = [place()]
-            if chance(1, in: 3) { modes.append(place()) }
+            var modes = [modeOrCommon()]
+            if chance(1, in: 3) { modes.append(modeOrCommon()) }
             items.append(Item(name: "b\(index)", kind: .block(modes)))
         }
     }
@@ -83,14 +83,14 @@ struct ScenarioGenerator {
         case 11..<24: name("p").map { .write($0) } ?? .askCurrentMode
         case 24..<32: .post(name("b") ?? "b1")
         case 32..<40: name("t").map { .setDate($0, chance(2, in: 3) ? .due : .far) } ?? .askModes
-        case 40..<51: member().map { .add($0, place()) } ?? .askModes
-        case 51..<58: member().map { .remove($0, place()) } ?? .askModes
+        case 40..<51: member().map { .add($0, modeOrCommon()) } ?? .askModes
+        case 51..<58: member().map { .remove($0, modeOrCommon()) } ?? .askModes
         case 58..<61: member().map { .invalidate($0) } ?? .askModes
         case 61..<68: .stop
         case 68..<72: .wakeUp
         case 72..<87: run()
         case 87..<90: changesCommonModes ? .addCommonMode(mode()) : .wakeUp
-        case 90..<95: member().map { .askContains($0, place()) } ?? .askModes
+        case 90..<95: member().map { .askContains($0, modeOrCommon()) } ?? .askModes
         case 95..<97: member().map { .askValid($0) } ?? .askModes
         case 97..<99: .askCurrentMode
         default: .askModes
@@ -117,13 +117,13 @@ struct ScenarioGenerator {
     }
 
     /// A mode, or all common ones.
-    private mutating func place() -> Mode {
+    private mutating func modeOrCommon() -> Mode {
         chance(1, in: 4) ? .common : mode()
     }
 
     /// Where an item is put at first: mostly where runs find it.
-    private mutating func home() -> Mode {
-        chance(1, in: 2) ? .default : place()
+    private mutating func initialMode() -> Mode {
+        chance(1, in: 2) ? .default : modeOrCommon()
     }
 
     private mutating func order() -> Int {

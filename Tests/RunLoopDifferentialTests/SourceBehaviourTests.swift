@@ -52,7 +52,7 @@ import Testing
     func signalDoesNotWake() async throws { try await showDifference("D1") }
 
     @Test("CF 14: a signal stays pending while the loop does not run, and several are one")
-    func keptSignal() async throws {
+    func pendingSignal() async throws {
         let scenario = Scenario(
             [.source("s")],
             [

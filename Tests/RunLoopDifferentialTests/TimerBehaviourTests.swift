@@ -12,7 +12,7 @@ import Testing
     func order() async throws { try await showDifference("D8") }
 
     @Test("CF 23: all due timers fire in one pass; one that an earlier one invalidates does not")
-    func oneTurn() async throws {
+    func onePass() async throws {
         let scenario = Scenario(
             [.timer("t1", .due, [.invalidate("t2")]), .timer("t2", .due), .timer("t3", .due)],
             [.add("t1", .default), .add("t2", .default), .add("t3", .default), .run(.default, .zero)])
