@@ -11,7 +11,7 @@ final class PollingThread: Sendable {
     private struct State {
         var actions: [@Sendable () -> Void] = []
         var looks = 0
-        var looksInVain = 0
+        var emptyLooks = 0
         var mustEnd = false
     }
 
@@ -20,7 +20,7 @@ final class PollingThread: Sendable {
     /// How often it woke.
     var looks: Int { state.withLock { $0.looks } }
     /// How many of these times it found nothing.
-    var looksInVain: Int { state.withLock { $0.looksInVain } }
+    var emptyLooks: Int { state.withLock { $0.emptyLooks } }
 
     func start() {
         Thread.detachNewThread { self.main() }
@@ -39,7 +39,7 @@ final class PollingThread: Sendable {
             let actions = state.withLock { state in
                 defer { state.actions = [] }
                 state.looks += 1
-                if state.actions.isEmpty { state.looksInVain += 1 }
+                if state.actions.isEmpty { state.emptyLooks += 1 }
                 return state.actions
             }
             for action in actions { action() }

@@ -8,14 +8,14 @@ import Synchronization
 final class WakeCounter: Sendable {
     private struct State {
         var wakes = 0
-        var wakesInVain = 0
+        var emptyWakes = 0
         var hadWork = false
     }
 
     private let state = Mutex(State())
 
     var wakes: Int { state.withLock { $0.wakes } }
-    var wakesInVain: Int { state.withLock { $0.wakesInVain } }
+    var emptyWakes: Int { state.withLock { $0.emptyWakes } }
 
     func watch(_ loop: ThreadRunLoop) {
         let activities: RunLoopActivity = [.afterWaiting, .beforeWaiting]
@@ -39,7 +39,7 @@ final class WakeCounter: Sendable {
 
     private func willSleep() {
         state.withLock { state in
-            if state.wakes > 0, !state.hadWork { state.wakesInVain += 1 }
+            if state.wakes > 0, !state.hadWork { state.emptyWakes += 1 }
         }
     }
 }

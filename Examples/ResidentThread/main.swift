@@ -31,8 +31,8 @@ func pollingThread() {
     thread.start()
     giveTasks { task in thread.queueAction(task) }
     thread.stop()
-    let (looks, inVain) = (thread.looks, thread.looksInVain)
-    print("polling thread: \(taskCount) tasks, woke about \(looks) times, about \(inVain) times for nothing")
+    let (looks, forNothing) = (thread.looks, thread.emptyLooks)
+    print("polling thread: \(taskCount) tasks, woke about \(looks) times, about \(forNothing) times for nothing")
 }
 
 func residentThread() throws {
@@ -50,8 +50,8 @@ func residentThread() throws {
             exit(1)
         }
     }
-    let (wakes, inVain) = (counter.wakes, counter.wakesInVain)
-    print("resident thread: \(taskCount) tasks, woke about \(wakes) times, \(inVain) times for nothing")
+    let (wakes, forNothing) = (counter.wakes, counter.emptyWakes)
+    print("resident thread: \(taskCount) tasks, woke about \(wakes) times, \(forNothing) times for nothing")
 
     // A task posted before the stop is done; a later one is refused.
     try thread.perform { print("resident thread: the task before the stop is done") }

@@ -17,7 +17,7 @@ static union {
 // Before any thread is bound: threads that a bound thread starts would see fewer processors.
 __attribute__((constructor)) static void look(void) { sched_getaffinity(0, bytes, &allowed.set); }
 
-int bare_place_count(void) { return CPU_COUNT_S(bytes, &allowed.set); }
+int bare_processor_count(void) { return CPU_COUNT_S(bytes, &allowed.set); }
 
 int bare_bind_thread(pthread_t thread, int place) {
     if (place < 0) return 0;

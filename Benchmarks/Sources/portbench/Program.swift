@@ -66,9 +66,9 @@ enum Program {
     }
 
     private static func noSuchCase(_ options: Options) -> Options.Mistake {
-        let place = options.earlierPath.map { " of \($0)" } ?? ""
+        let origin = options.earlierPath.map { " of \($0)" } ?? ""
         return Options.Mistake(
-            text: "no case\(place) has \(options.filter.isEmpty ? "results" : "\(options.filter) in its id")")
+            text: "no case\(origin) has \(options.filter.isEmpty ? "results" : "\(options.filter) in its id")")
     }
 
     /// The one run that all results come from.

@@ -30,7 +30,7 @@ size_t bare_heap_bytes(void);
 // MARK: - places
 
 /// How many processors this program could use when it started; 0 when the system does not say.
-int bare_place_count(void);
+int bare_processor_count(void);
 
 /// Keeps the calling thread, and the threads that it starts from now on, on one processor: the one with this number
 /// among those that this program could use when it started, from 0. Does nothing for -1. Returns 0, or an errno.

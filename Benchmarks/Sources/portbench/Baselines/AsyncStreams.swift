@@ -30,12 +30,12 @@ extension Contestant {
     /// 64 bytes at a time to a task.
     static func streamOneWay() -> Contestant {
         let (stream, end) = AsyncStream.makeStream(of: Packet.self)
-        let tally = Tally()
-        Task.detached { for await _ in stream { tally.arrived() } }
+        let counter = ArrivalCounter()
+        Task.detached { for await _ in stream { counter.arrived() } }
         return Contestant(
             name: "AsyncStream", timesLaps: false,
             run: { count, _ in
-                try tally.run(count) { count in for _ in 0..<count { end.yield(Packet()) } }
+                try counter.run(count) { count in for _ in 0..<count { end.yield(Packet()) } }
             },
             end: { end.finish() })
     }

@@ -10,17 +10,17 @@ import Foundation
 ///
 /// @unchecked: what is variable is written before the thread starts, or on it before `init` returns.
 final class CoreFoundationThread: @unchecked Sendable {
-    private let bell = bare_make_eventfd()
+    private let eventfd = bare_make_eventfd()
     private var perform: () -> Void = {}
     private var source: CFRunLoopSource?
     private var loop: CFRunLoop?
     private var isBound: Result<Void, any Error> = .success(())
     private let ended = DispatchSemaphore(value: 0)
 
-    init(at place: Place = .any) throws {
+    init(at processor: Processor = .any) throws {
         let started = DispatchSemaphore(value: 0)
         let thread = Thread { [self] in
-            isBound = Result { try place.bind() }
+            isBound = Result { try processor.bind() }
             loop = CFRunLoopGetCurrent()
             source = makeSource()
             CFRunLoopAddSource(loop, source, kCFRunLoopDefaultMode)
@@ -45,7 +45,7 @@ final class CoreFoundationThread: @unchecked Sendable {
 
     /// Makes the handler be called on the thread.
     func ring() {
-        bare_ring(bell)
+        bare_ring(eventfd)
     }
 
     func end() {
@@ -53,14 +53,14 @@ final class CoreFoundationThread: @unchecked Sendable {
         ended.wait()
         CFRunLoopSourceInvalidate(source)
         perform = {}
-        close(bell)
+        close(eventfd)
     }
 
     private func makeSource() -> CFRunLoopSource? {
         var context = CFRunLoopSourceContext1()
         context.version = 1
         context.info = Unmanaged.passUnretained(self).toOpaque()
-        context.getPort = { CoreFoundationThread.at($0)?.bell ?? -1 }
+        context.getPort = { CoreFoundationThread.at($0)?.eventfd ?? -1 }
         // The loop has read the eventfd already.
         context.perform = { CoreFoundationThread.at($0)?.perform() }
         return withUnsafeMutablePointer(to: &context) { context in

@@ -20,16 +20,16 @@ extension Contestant {
 
     /// Blocks that carry 64 bytes to a serial queue.
     static func dispatchOneWay() -> Contestant {
-        let (queue, tally) = (DispatchQueue(label: "portbench.sink"), Tally())
+        let (queue, counter) = (DispatchQueue(label: "portbench.sink"), ArrivalCounter())
         return Contestant(
             name: "Dispatch async", timesLaps: false,
             run: { count, _ in
-                try tally.run(count) { count in
+                try counter.run(count) { count in
                     for _ in 0..<count {
                         let packet = Packet()
                         queue.async {
                             withExtendedLifetime(packet) {}
-                            tally.arrived()
+                            counter.arrived()
                         }
                     }
                 }

@@ -85,8 +85,8 @@ final class MappedMemory: @unchecked Sendable {
     /// Plays the other side until the end.
     func serve(answers: Bool) { bare_memory_serve(start, answers ? 1 : 0) }
 
-    fileprivate func spawnChild(answers: Bool, at place: Place = .any) throws -> pid_t {
-        try BareChild.spawn(Child.arguments(.memory, [answers ? "1" : "0"], at: place), handing: file)
+    fileprivate func spawnChild(answers: Bool, at processor: Processor = .any) throws -> pid_t {
+        try BareChild.spawn(Child.arguments(.memory, [answers ? "1" : "0"], at: processor), handing: file)
     }
 
     fileprivate func pair(on placement: Placement, join: @escaping () -> Void) -> Contestant {
@@ -106,10 +106,10 @@ final class MappedMemory: @unchecked Sendable {
 private final class ServingThread: Sendable {
     private let ended = DispatchSemaphore(value: 0)
 
-    init(_ memory: MappedMemory, answers: Bool, at place: Place) {
+    init(_ memory: MappedMemory, answers: Bool, at processor: Processor) {
         Thread { [ended] in
             // An unbound thread is slower, but correct.
-            try? place.bind()
+            try? processor.bind()
             memory.serve(answers: answers)
             ended.signal()
         }.start()

@@ -7,13 +7,13 @@ import NamedPortServer
 /// Ports on one loop, and child processes with a connection to each of the ports.
 final class ConnectionField {
     /// How many messages a child sends before the next child sends.
-    private static let turn = 1_000
+    private static let chunk = 1_000
 
     private let children: [SendRight]
     private let pool: PortWorkerPool
     private let thread: ResidentThread
     private let ports: [MachPort]
-    private let tally = Tally()
+    private let counter = ArrivalCounter()
     private var next = 0
 
     /// Makes the ports, and starts the children; no child is connected yet.
@@ -21,8 +21,8 @@ final class ConnectionField {
         try Self.allowDescriptors(number * (children + 3) + 500)
         thread = try ResidentThread(name: "ports")
         let loop = thread.loop
-        ports = try (0..<number).map { [tally] _ in
-            let port = MachPort(queueLimit: PortSink.queueLimit) { _, _ in tally.arrived() }
+        ports = try (0..<number).map { [counter] _ in
+            let port = MachPort(queueLimit: PortSink.queueLimit) { _, _ in counter.arrived() }
             try port.schedule(on: loop)
             return port
         }
@@ -50,7 +50,7 @@ final class ConnectionField {
     func run(_ count: Int) throws -> Int64 {
         var (left, time) = (count, Int64(0))
         while left > 0 {
-            let some = min(left, Self.turn)
+            let some = min(left, Self.chunk)
             time += try send(some, by: next)
             next = (next + 1) % children.count
             left -= some
@@ -59,7 +59,7 @@ final class ConnectionField {
     }
 
     private func send(_ count: Int, by child: Int) throws -> Int64 {
-        try tally.run(count) { count in
+        try counter.run(count) { count in
             try children[child].send(count, id: PortChild.Request.send.rawValue, within: .seconds(10))
         }
     }

@@ -45,16 +45,16 @@ extension Case {
 
 /// A thread that waits in epoll for an eventfd.
 private final class BareSleeper {
-    private let bell = bare_make_eventfd()
+    private let eventfd = bare_make_eventfd()
     private let ended = DispatchSemaphore(value: 0)
     let thread: Int32
 
     init() {
-        let (bell, ended, started, number) = (bell, ended, DispatchSemaphore(value: 0), ThreadNumber())
+        let (eventfd, ended, started, number) = (eventfd, ended, DispatchSemaphore(value: 0), ThreadNumber())
         Thread {
             number.value = bare_thread_id()
             started.signal()
-            bare_wait_readable(bell)
+            bare_wait_readable(eventfd)
             ended.signal()
         }.start()
         started.wait()
@@ -62,9 +62,9 @@ private final class BareSleeper {
     }
 
     func end() {
-        bare_ring(bell)
+        bare_ring(eventfd)
         ended.wait()
-        close(bell)
+        close(eventfd)
     }
 }
 

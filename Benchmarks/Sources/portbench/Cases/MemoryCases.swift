@@ -54,13 +54,13 @@ extension Case {
         var sources: [CFRunLoopSource?] = []
         // Each needs a descriptor of its own, so there are fewer.
         let some = min(number, 5_000)
-        let bells = (0..<some).map { _ in bare_make_eventfd() }
-        defer { for bell in bells { close(bell) } }
+        let eventfds = (0..<some).map { _ in bare_make_eventfd() }
+        defer { for eventfd in eventfds { close(eventfd) } }
         let result = bytes(each: some) {
-            sources = bells.map { bell in
+            sources = eventfds.map { eventfd in
                 var context = CFRunLoopSourceContext1()
                 context.version = 1
-                context.info = UnsafeMutableRawPointer(bitPattern: Int(bell))
+                context.info = UnsafeMutableRawPointer(bitPattern: Int(eventfd))
                 context.getPort = { Int32(Int(bitPattern: $0)) }
                 let source = withUnsafeMutablePointer(to: &context) { context in
                     context.withMemoryRebound(to: CFRunLoopSourceContext.self, capacity: 1) {

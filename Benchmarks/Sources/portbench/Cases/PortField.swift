@@ -9,14 +9,14 @@ final class PortField {
     private let thread: ResidentThread
     private let ports: [MachPort]
     private let rights: [SendRight]
-    private let tally = Tally()
+    private let counter = ArrivalCounter()
     private var step = 0
 
     init(_ number: Int) throws {
         thread = try ResidentThread(name: "ports")
         let loop = thread.loop
-        ports = try (0..<number).map { [tally] _ in
-            let port = MachPort(queueLimit: PortSink.queueLimit) { _, _ in tally.arrived() }
+        ports = try (0..<number).map { [counter] _ in
+            let port = MachPort(queueLimit: PortSink.queueLimit) { _, _ in counter.arrived() }
             try port.schedule(on: loop)
             return port
         }
@@ -25,7 +25,7 @@ final class PortField {
 
     /// Sends messages to the first `active` ports, to each in turn.
     func run(_ count: Int, to active: Int) throws -> Int64 {
-        try tally.run(count) { count in
+        try counter.run(count) { count in
             for _ in 0..<count {
                 // Not in the order in which they were made, which is that of their addresses in memory.
                 step = (step + 7919) % active

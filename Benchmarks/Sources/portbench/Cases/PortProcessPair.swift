@@ -26,14 +26,14 @@ extension Contestant {
 
     /// Messages of 64 bytes from this thread to the run loop of another process, each made anew.
     static func portProcessStream() throws -> Contestant {
-        let tally = Tally()
+        let counter = ArrivalCounter()
         let child = try PortProcess(.adaptive)
         let right = child.right
-        child.worker.port.setHandler { _, _ in tally.allArrived() }
+        child.worker.port.setHandler { _, _ in counter.allArrived() }
         return Contestant(
             name: "ports", timesLaps: false,
             run: { count, _ in
-                try tally.run(count) { count in
+                try counter.run(count) { count in
                     try right.send(UInt64(count), id: PortChild.Request.announce.rawValue, within: .seconds(10))
                     for _ in 0..<count {
                         try right.send(

@@ -11,18 +11,18 @@ final class PortSink {
     let thread: ResidentThread
     private let port: MachPort
     private let right: SendRight
-    private let tally = Tally()
+    private let counter = ArrivalCounter()
 
     init() throws {
         thread = try ResidentThread(name: "sink")
-        port = MachPort(queueLimit: Self.queueLimit) { [tally] _, _ in tally.arrived() }
+        port = MachPort(queueLimit: Self.queueLimit) { [counter] _, _ in counter.arrived() }
         right = port.makeSendRight()
         try port.schedule(on: thread.loop)
     }
 
     /// Sends messages of 64 bytes, each made anew.
     func run(_ count: Int, _ laps: Laps?) throws -> Int64 {
-        try tally.run(count) { count in
+        try counter.run(count) { count in
             for _ in 0..<count { try right.send(Self.makeMessage(), within: .seconds(10)) }
         }
     }

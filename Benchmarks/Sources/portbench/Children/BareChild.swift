@@ -10,16 +10,18 @@ final class BareChild {
     let socket: Int32
     private let process: pid_t
 
-    convenience init(_ kind: bare_socket_kind, _ part: Child.Part, _ arguments: [Int], at place: Place = .any) throws {
-        try self.init(kind, part, texts: arguments.map(String.init), at: place)
+    convenience init(_ kind: bare_socket_kind, _ part: Child.Part, _ arguments: [Int], at processor: Processor = .any)
+        throws
+    {
+        try self.init(kind, part, texts: arguments.map(String.init), at: processor)
     }
 
-    init(_ kind: bare_socket_kind, _ part: Child.Part, texts: [String], at place: Place = .any) throws {
+    init(_ kind: bare_socket_kind, _ part: Child.Part, texts: [String], at processor: Processor = .any) throws {
         var ends: [Int32] = [-1, -1]
         guard bare_socket_pair(kind, &ends) == 0 else { throw BenchmarkFailure("no socket: \(errno)") }
         defer { close(ends[1]) }
         socket = ends[0]
-        process = try Self.spawn(Child.arguments(part, texts, at: place), handing: ends[1])
+        process = try Self.spawn(Child.arguments(part, texts, at: processor), handing: ends[1])
     }
 
     /// Starts this program once more.

@@ -10,7 +10,7 @@ enum Child {
     static let option = "--child"
 
     /// Keeps the child on a processor; comes before the part.
-    private static let placeOption = "--place"
+    private static let processorOption = "--place"
 
     /// Has the child send nothing through rings; comes before the part.
     private static let socketsOption = "--sockets"
@@ -40,8 +40,8 @@ enum Child {
     static func run(_ arguments: [String]) throws {
         bare_bound_life(longestLife)
         var rest = arguments
-        if rest.count > 1, rest[0] == placeOption {
-            try Place(number: Int32(rest[1]) ?? -1).bind()
+        if rest.count > 1, rest[0] == processorOption {
+            try Processor(number: Int32(rest[1]) ?? -1).bind()
             rest.removeFirst(2)
         }
         if rest.first == socketsOption {
@@ -73,8 +73,10 @@ enum Child {
     }
 
     /// The arguments that start a child.
-    static func arguments(_ part: Part, _ rest: [String], at place: Place = .any, rings: Bool = true) -> [String] {
-        [option] + (place.isAny ? [] : [placeOption, "\(place.number)"]) + (rings ? [] : [socketsOption])
+    static func arguments(_ part: Part, _ rest: [String], at processor: Processor = .any, rings: Bool = true)
+        -> [String]
+    {
+        [option] + (processor.isAny ? [] : [processorOption, "\(processor.number)"]) + (rings ? [] : [socketsOption])
             + [part.rawValue] + rest
     }
 }

@@ -37,27 +37,27 @@ struct Contest {
     }
 
     private static func scores(of contestants: [Contestant], _ settings: Settings) throws -> [Score] {
-        let counts = try contestants.map { try turnCount($0, settings) }
+        let counts = try contestants.map { try countPerSlice($0, settings) }
         var rounds = contestants.map { _ in [Double]() }
         var laps = contestants.map { _ in [Double]() }
         for round in 0..<settings.rounds {
-            for place in contestants.indices {
+            for offset in contestants.indices {
                 // No contestant always follows the same other one.
-                let index = (place + round) % contestants.count
+                let index = (offset + round) % contestants.count
                 let (contestant, count) = (contestants[index], counts[index])
                 rounds[index].append(Double(try contestant.run(count, nil)) / Double(count))
                 guard contestant.timesLaps else { continue }
                 let some = max(1, min(count / 4, 50_000))
-                let noted = Laps(capacity: some)
-                _ = try contestant.run(some, noted)
-                laps[index] += noted.times.map(Double.init)
+                let recorded = Laps(capacity: some)
+                _ = try contestant.run(some, recorded)
+                laps[index] += recorded.times.map(Double.init)
             }
         }
         return zip(rounds, laps).map { Score(rounds: $0, laps: $1) }
     }
 
     /// Warms a contestant up, and finds how many operations fill a slice.
-    private static func turnCount(_ contestant: Contestant, _ settings: Settings) throws -> Int {
+    private static func countPerSlice(_ contestant: Contestant, _ settings: Settings) throws -> Int {
         // The first operation waits until threads and processes have started.
         _ = try contestant.run(1, nil)
         var count = 1
@@ -65,10 +65,10 @@ struct Contest {
             // The quicker of two: a disturbance must not pass for slowness, or a slice would have only a few
             // operations.
             let time = max(1, min(try contestant.run(count, nil), try contestant.run(count, nil)))
-            if time >= settings.turn / 8 || count >= settings.most {
-                return max(1, min(settings.most, Int(Double(count) * Double(settings.turn) / Double(time))))
+            if time >= settings.sliceTime / 8 || count >= settings.most {
+                return max(1, min(settings.most, Int(Double(count) * Double(settings.sliceTime) / Double(time))))
             }
-            let factor = Double(settings.turn) / 6 / Double(time)
+            let factor = Double(settings.sliceTime) / 6 / Double(time)
             count = min(settings.most, max(count + 1, Int(Double(count) * min(factor, 8))))
         }
     }

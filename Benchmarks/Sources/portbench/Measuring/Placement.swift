@@ -19,15 +19,15 @@ enum Placement {
     /// The measuring side on the first, the other side on the second.
     case twoProcessors
 
-    /// The place of the measuring side.
-    var near: Place { self == .anywhere ? .any : Place(number: 0) }
+    /// The processor of the measuring side.
+    var near: Processor { self == .anywhere ? .any : Processor(number: 0) }
 
-    /// The place of the other side.
-    var far: Place {
+    /// The processor of the other side.
+    var far: Processor {
         switch self {
         case .anywhere: .any
-        case .oneProcessor: Place(number: 0)
-        case .twoProcessors: Place(number: 1)
+        case .oneProcessor: Processor(number: 0)
+        case .twoProcessors: Processor(number: 1)
         }
     }
 
@@ -42,7 +42,8 @@ enum Placement {
 
     /// Why the row is not possible here; nil when it is.
     var obstacle: String? {
-        self == .twoProcessors && bare_place_count() < 2 ? "two processors: left out, this program may use one" : nil
+        self == .twoProcessors && bare_processor_count() < 2
+            ? "two processors: left out, this program may use one" : nil
     }
 
     /// How a busy loop waits. With `.adaptive` a thread that is bound to one processor never spins, as it cannot know
@@ -51,8 +52,8 @@ enum Placement {
 }
 
 /// One of the processors that this program may use, or any.
-struct Place: Sendable {
-    static let any = Place(number: -1)
+struct Processor: Sendable {
+    static let any = Processor(number: -1)
 
     /// Counted from 0; -1 for any.
     let number: Int32
@@ -70,7 +71,7 @@ struct Place: Sendable {
         if !isAny { try thread.performAndWait(within: .seconds(10)) { try bind() } }
     }
 
-    /// Runs `body` here and waits for it: on a separate thread when the place is bound, so that the calling thread
+    /// Runs `body` here and waits for it: on a separate thread when it is bound, so that the calling thread
     /// never is.
     func run(_ body: @escaping () throws -> Int64) throws -> Int64 {
         if isAny { return try body() }
@@ -95,9 +96,9 @@ private final class PlacedWork: @unchecked Sendable {
         self.body = body
     }
 
-    func run(at place: Place) {
+    func run(at processor: Processor) {
         result = Result {
-            try place.bind()
+            try processor.bind()
             return try body()
         }
     }

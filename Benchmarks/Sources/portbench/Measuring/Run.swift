@@ -40,7 +40,7 @@ struct Run: Codable, Equatable {
         kernel = Self.text(&name.release)
         processor = Self.model ?? Self.text(&name.machine)
         machineProcessorCount = max(1, ProcessInfo.processInfo.processorCount)
-        let usable = Int(bare_place_count())
+        let usable = Int(bare_processor_count())
         processorCount = usable > 0 ? usable : machineProcessorCount
         settings = ProcessInfo.processInfo.environment.filter { Self.variables.contains($0.key) }
         scheduling = Self.scheduling

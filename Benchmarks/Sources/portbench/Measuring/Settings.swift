@@ -9,7 +9,7 @@ struct Settings {
     var rounds: Int { isQuick ? 5 : 15 }
 
     /// Nanoseconds that a slice should take.
-    var turn: Int64 { isQuick ? 20_000_000 : 100_000_000 }
+    var sliceTime: Int64 { isQuick ? 20_000_000 : 100_000_000 }
 
     /// How long a program at rest is watched, in seconds.
     var rest: Int { isQuick ? 1 : 10 }

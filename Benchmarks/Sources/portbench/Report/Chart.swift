@@ -89,12 +89,12 @@ struct Chart {
 
     private func grid(to bottom: Double) -> [String] {
         stride(from: low, through: high, by: 1).flatMap { exponent in
-            let (place, ratio) = (x(pow(10, exponent)), pow(10, exponent))
+            let (position, ratio) = (x(pow(10, exponent)), pow(10, exponent))
             let label = exponent < 0 ? "1/\(Int((1 / ratio).rounded()))" : "\(Int(ratio))"
             return [
-                "<line class=\"\(exponent == 0 ? "base" : "grid")\" x1=\"\(Int(place))\" x2=\"\(Int(place))\" "
+                "<line class=\"\(exponent == 0 ? "base" : "grid")\" x1=\"\(Int(position))\" x2=\"\(Int(position))\" "
                     + "y1=\"\(Int(Self.top) - 10)\" y2=\"\(Int(bottom))\"/>",
-                "<text class=\"soft\" x=\"\(Int(place))\" y=\"\(Int(Self.top) - 15)\" text-anchor=\"middle\">\(label)</text>",
+                "<text class=\"soft\" x=\"\(Int(position))\" y=\"\(Int(Self.top) - 15)\" text-anchor=\"middle\">\(label)</text>",
             ]
         }
     }
@@ -120,8 +120,8 @@ struct Chart {
                     + "font-size=\"10\">\(Self.escaped(text))</text>")
         }
         if let goal {
-            let (place, y) = (Self.rounded(goal), top - 3)
-            lines.append("<path class=\"goal\" d=\"M\(place) \(y) l4 7.5 l-4 7.5 l-4 -7.5 z\"/>")
+            let (position, y) = (Self.rounded(goal), top - 3)
+            lines.append("<path class=\"goal\" d=\"M\(position) \(y) l4 7.5 l-4 7.5 l-4 -7.5 z\"/>")
         }
         return lines
     }

@@ -7,7 +7,7 @@ import Dispatch
 /// Counts messages where they arrive, until all have arrived.
 ///
 /// @unchecked: from `run`'s `send` until `finished` is signalled only the receiving thread uses `left` and `end`.
-final class Tally: @unchecked Sendable {
+final class ArrivalCounter: @unchecked Sendable {
     private var left = 0
     private var end: Int64 = 0
     private let finished = DispatchSemaphore(value: 0)
