@@ -148,7 +148,8 @@ struct SharedDirectoryTests {
             try register()
             let checkIn = ["policy", "members", "check-in", fixture.word, "main", "right"]
             try fixture.with(Strangers.client, checkIn) { worker in
-                let right = try #require(try port.receive(within: patience).replyPort)
+                let message = try #require(try port.receive(within: patience))
+                let right = try #require(message.replyPort)
                 #expect(try right.request(MachMessage(id: Act.process)).text == "\(worker.processID)")
             }
             port.invalidate()
