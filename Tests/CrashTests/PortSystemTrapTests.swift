@@ -10,25 +10,23 @@ import Testing
 @Suite("Traps of PortSystem", .census) struct PortSystemTrapTests {
     @Test("closing a descriptor twice traps, and says what to do")
     func closeTwice() async throws {
-        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            var lower = try lowerNumbers()
-            let descriptor = try sysOpen("/dev/null", .reading).release()
-            lower = []
-            sysClose(descriptor)
-            sysClose(descriptor)
-            _ = lower
-        }
-        expectSentence("was closed by code that does not own it. Pass a duplicate", in: result)
+        try await closeAgain(asOwner: false)
     }
 
     @Test("an owner whose descriptor was closed by another traps")
     func closeAnothers() async throws {
+        try await closeAgain(asOwner: true)
+    }
+
+    /// Closes an open descriptor, and then once more: its owner does, or a call.
+    private func closeAgain(asOwner isOwner: Bool) async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            [isOwner = isOwner as Bool] in
             var lower = try lowerNumbers()
             let descriptor = try sysOpen("/dev/null", .reading)
             lower = []
             sysClose(descriptor.raw)
-            _ = consume descriptor
+            if isOwner { _ = consume descriptor } else { sysClose(descriptor.release()) }
             _ = lower
         }
         expectSentence("was closed by code that does not own it. Pass a duplicate", in: result)

@@ -125,31 +125,21 @@ struct RefusedCallsTests {
         arguments: ["ENOSYS", "EPERM"])
     func ringsInMidLife(error: String) async throws {
         await #expect(processExitsWith: .success) { [error = error as String] in
-            setenv("PORT_RING", "always", 1)
-            try await withFixture(leaving: .anything) { fixture in
-                try withServer("one", at: fixture) { _ in
-                    let one = try RemoteMessagePort(name: "one", nameServer: fixture.names)
-                    for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
-                    refuseCalls(
-                        "shutdown=\(error)", "socketpair=\(error)", "fallocate=\(error)", "inotify_init1=\(error)",
-                        "inotify_add_watch=\(error)", "renameat2=\(error)", "memory-seals=\(error)")
-                    for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
-                    let name = try MachPort.registered("mine", at: fixture)
-                    try withServer("two", at: fixture) { _ in
-                        let two = try RemoteMessagePort(name: "two", nameServer: fixture.names)
-                        for _ in 0..<200 { #expect(try two.ask(1, "abc") == "cba") }
-                    }
-                    #expect(failure { _ = try fixture.names.waitFor("late", within: patience) }?.code == .watchLimit)
-                    fixture.names.lookInterval = .milliseconds(1)
-                    let registrar = runOnThread {
-                        while fixture.names.intervalLookCount == 0 { yieldThread() }
-                        return try MachPort.registered("late", at: fixture)
-                    }
-                    _ = try fixture.names.waitFor("late", within: patience)
-                    try registrar.join().invalidate()
-                    for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
-                    name.invalidate()
+            try await askOverRings { fixture in
+                refuseCalls(
+                    "shutdown=\(error)", "socketpair=\(error)", "fallocate=\(error)", "inotify_init1=\(error)",
+                    "inotify_add_watch=\(error)", "renameat2=\(error)", "memory-seals=\(error)")
+                return try MachPort.registered("mine", at: fixture)
+            } then: { fixture, one in
+                #expect(failure { _ = try fixture.names.waitFor("late", within: patience) }?.code == .watchLimit)
+                fixture.names.lookInterval = .milliseconds(1)
+                let registrar = runOnThread {
+                    while fixture.names.intervalLookCount == 0 { yieldThread() }
+                    return try MachPort.registered("late", at: fixture)
                 }
+                _ = try fixture.names.waitFor("late", within: patience)
+                try registrar.join().invalidate()
+                for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
             }
         }
     }
@@ -159,31 +149,45 @@ struct RefusedCallsTests {
         arguments: ["ENOSYS", "EPERM"])
     func inMidLife(error: String) async throws {
         await #expect(processExitsWith: .success) { [error = error as String] in
-            setenv("PORT_RING", "always", 1)
-            try await withFixture(leaving: .anything) { fixture in
-                try withServer("one", at: fixture) { _ in
-                    let one = try RemoteMessagePort(name: "one", nameServer: fixture.names)
-                    for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
-                    let name = try MachPort.registered("mine", at: fixture)
-                    refuseCalls(
-                        "epoll_pwait2=\(error)", "eventfd2=\(error)", "memfd_create=\(error)", "pidfd_open=\(error)",
-                        "pidfd_send_signal=\(error)", "io_uring_enter=\(error)")
-                    for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
-                    try withServer("two", at: fixture) { _ in
-                        let two = try RemoteMessagePort(name: "two", nameServer: fixture.names)
-                        for _ in 0..<200 { #expect(try two.ask(1, "abc") == "cba") }
-                    }
-                    // Another thread, whose loop is new.
-                    let answers = try runOnThread { try (0..<50).map { _ in try one.ask(1, "abc") } }.join()
-                    #expect(answers == Array(repeating: "cba", count: 50))
-                    refuseCalls("ofd-locks")
-                    #expect(failure { try fixture.names.register(MachPort(), name: "late") }?.code == .systemCallFailed)
-                    // A failure to read the names is not reported as an empty list.
-                    #expect(failure { _ = try fixture.names.list() }?.code == .systemCallFailed)
-                    #expect(try one.ask(1, "abc") == "cba")
-                    name.invalidate()
-                }
+            try await askOverRings { fixture in
+                let name = try MachPort.registered("mine", at: fixture)
+                refuseCalls(
+                    "epoll_pwait2=\(error)", "eventfd2=\(error)", "memfd_create=\(error)", "pidfd_open=\(error)",
+                    "pidfd_send_signal=\(error)", "io_uring_enter=\(error)")
+                return name
+            } then: { fixture, one in
+                // Another thread, whose loop is new.
+                let answers = try runOnThread { try (0..<50).map { _ in try one.ask(1, "abc") } }.join()
+                #expect(answers == Array(repeating: "cba", count: 50))
+                refuseCalls("ofd-locks")
+                #expect(failure { try fixture.names.register(MachPort(), name: "late") }?.code == .systemCallFailed)
+                // A failure to read the names is not reported as an empty list.
+                #expect(failure { _ = try fixture.names.list() }?.code == .systemCallFailed)
+                #expect(try one.ask(1, "abc") == "cba")
             }
+        }
+    }
+}
+
+/// Asks a service before calls are refused and afterwards, then one that starts afterwards; `rest` gets the first. A port
+/// is registered before the refusal or after it.
+private func askOverRings(
+    refusing: @escaping @Sendable (NameFixture) throws -> MachPort,
+    then rest: @escaping @Sendable (NameFixture, RemoteMessagePort) throws -> Void
+) async throws {
+    setenv("PORT_RING", "always", 1)
+    try await withFixture(leaving: .anything) { fixture in
+        try withServer("one", at: fixture) { _ in
+            let one = try RemoteMessagePort(name: "one", nameServer: fixture.names)
+            for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
+            let port = try refusing(fixture)
+            for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
+            try withServer("two", at: fixture) { _ in
+                let two = try RemoteMessagePort(name: "two", nameServer: fixture.names)
+                for _ in 0..<200 { #expect(try two.ask(1, "abc") == "cba") }
+            }
+            try rest(fixture, one)
+            port.invalidate()
         }
     }
 }

@@ -30,18 +30,24 @@ import Testing
         }
     }
 
-    @Test("a watcher goes with its loop, and leaves nothing open", arguments: TestTransport.allCases)
-    func loopEnds(over transport: TestTransport) async throws {
+    /// Watches a port, and lets the right go, on a loop that ends afterwards or has ended before.
+    private func watch(over transport: TestTransport, onEndedLoop hasEnded: Bool) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
             let worker = Worker()
+            if hasEnded { try worker.end() }
             do {
                 let right = try bench.right(to: port)
                 try right.notifyWhenDead(on: worker.loop) {}
             }
-            try worker.end()
+            if !hasEnded { try worker.end() }
             try port.invalidate()  // the census finds a connection that is still open
         }
+    }
+
+    @Test("a watcher goes with its loop, and leaves nothing open", arguments: TestTransport.allCases)
+    func loopEnds(over transport: TestTransport) async throws {
+        try await watch(over: transport, onEndedLoop: false)
     }
 
     private final class Held: Sendable {}
@@ -74,16 +80,7 @@ import Testing
 
     @Test("a watcher on a loop that has ended leaves nothing open", arguments: TestTransport.allCases)
     func endedLoop(over transport: TestTransport) async throws {
-        try await onBench(over: transport) { bench in
-            let port = try bench.farPort()
-            let worker = Worker()
-            try worker.end()
-            do {
-                let right = try bench.right(to: port)
-                try right.notifyWhenDead(on: worker.loop) {}
-            }
-            try port.invalidate()  // the census finds a connection that is still open
-        }
+        try await watch(over: transport, onEndedLoop: true)
     }
 
     @Test(
