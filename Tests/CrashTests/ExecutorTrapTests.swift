@@ -22,12 +22,6 @@ private actor Pinned {
 }
 
 @Suite("Traps of executors and resident threads", .census) struct ExecutorTrapTests {
-    private func said(_ result: ExitTest.Result?, _ sentence: String, sourceLocation: SourceLocation = #_sourceLocation)
-    {
-        let errors = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(errors.contains(sentence), sourceLocation: sourceLocation)
-    }
-
     @Test("calling an actor whose loop's thread has ended traps, and says what to do")
     func actorAfterEnd() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
@@ -38,7 +32,7 @@ private actor Pinned {
             thread.join()
             await pinned.touch()
         }
-        said(result, "has work for a run loop whose thread has ended. Keep the thread (a ResidentThread")
+        expectSentence("has work for a run loop whose thread has ended. Keep the thread (a ResidentThread", in: result)
     }
 
     @Test("starting a task that prefers the loop of a thread that has ended traps, and says what to do")
@@ -47,7 +41,7 @@ private actor Pinned {
             let loop = try await onNewThread { ThreadRunLoop.current }
             await Task(executorPreference: loop) {}.value
         }
-        said(result, "has work for a run loop whose thread has ended. Keep the thread (a ResidentThread")
+        expectSentence("has work for a run loop whose thread has ended. Keep the thread (a ResidentThread", in: result)
     }
 
     @Test("assuming on another thread to be in an actor of a loop traps")
@@ -57,11 +51,11 @@ private actor Pinned {
             let pinned = Pinned(to: thread.loop)
             try onNewThread { pinned.assumeIsolated { $0.touch() } }
         }
-        said(result, "Incorrect actor executor assumption")
+        expectSentence("Incorrect actor executor assumption", in: result)
         let direct = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try ResidentThread(name: "resident").loop.checkIsolated()
         }
-        said(direct, "Using an actor of a loop is allowed on the thread of its run loop only.")
+        expectSentence("Using an actor of a loop is allowed on the thread of its run loop only.", in: direct)
     }
 
     @Test("a resident thread that joins itself traps")
@@ -71,6 +65,6 @@ private actor Pinned {
             try thread.perform { thread.join() }
             thread.join()
         }
-        said(result, "A resident thread cannot wait for its own end. Call `stop` there")
+        expectSentence("A resident thread cannot wait for its own end. Call `stop` there", in: result)
     }
 }

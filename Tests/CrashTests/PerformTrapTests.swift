@@ -58,8 +58,4 @@ import Testing
         }
         expectSentence("A command source needs a buffer for at least one command, not \(limit).", in: result)
     }
-
-    private func expectSentence(_ sentence: String, in result: ExitTest.Result) {
-        #expect(String(decoding: result.standardErrorContent, as: UTF8.self).contains(sentence))
-    }
 }

@@ -79,10 +79,6 @@ import Testing
         }
         expectSentence("A thread cannot be joined", in: result)
     }
-
-    private func expectSentence(_ sentence: String, in result: ExitTest.Result) {
-        #expect(String(decoding: result.standardErrorContent, as: UTF8.self).contains(sentence))
-    }
 }
 
 /// Holds the next descriptor numbers. What is opened while they are held, and closed after they are free again, has a

@@ -89,8 +89,4 @@ import Testing
             }
         }
     }
-
-    private func expectSentence(_ sentence: String, in result: ExitTest.Result) {
-        #expect(String(decoding: result.standardErrorContent, as: UTF8.self).contains(sentence))
-    }
 }

@@ -9,19 +9,13 @@ import Testing
 
 /// Each documented trap, with a part of the sentence that it prints.
 @Suite(.census) struct RunLoopTrapTests {
-    private func said(_ result: ExitTest.Result?, _ sentence: String, sourceLocation: SourceLocation = #_sourceLocation)
-    {
-        let errors = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(errors.contains(sentence), sourceLocation: sourceLocation)
-    }
-
     @Test("running another thread's loop traps")
     func otherThread() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let loop = try await onNewThread { ThreadRunLoop.current }
             try await onNewThread { loop.run() }
         }
-        said(result, "Running a loop is allowed on the thread of its run loop only.")
+        expectSentence("Running a loop is allowed on the thread of its run loop only.", in: result)
     }
 
     @Test("reading a loop-bound value on another thread traps")
@@ -30,7 +24,7 @@ import Testing
             let box = try await onNewThread { LoopBound(1) }
             box.value += 1
         }
-        said(result, "Reading or changing a loop-bound value is allowed")
+        expectSentence("Reading or changing a loop-bound value is allowed", in: result)
     }
 
     @Test("an interval of zero traps, as does a negative one", arguments: [0, -1])
@@ -38,7 +32,7 @@ import Testing
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [nanoseconds] in
             _ = RunLoopTimer(after: .zero, interval: .nanoseconds(nanoseconds)) { _ in }
         }
-        said(result, "needs an interval greater than zero")
+        expectSentence("needs an interval greater than zero", in: result)
     }
 
     @Test("a tracer without room, and one with too much, traps", arguments: [0, -1, RunLoopTracer.maximumCapacity + 1])
@@ -46,7 +40,7 @@ import Testing
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [capacity] in
             _ = RunLoopTracer(capacity: capacity)
         }
-        said(result, "A tracer keeps 1 to 1048576 events of a loop, not \(capacity).")
+        expectSentence("A tracer keeps 1 to 1048576 events of a loop, not \(capacity).", in: result)
     }
 
     @Test("a stall monitor with a threshold of zero traps, as with a negative one", arguments: [0, -1])
@@ -54,7 +48,7 @@ import Testing
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [nanoseconds] in
             _ = try RunLoopStallMonitor(threshold: .nanoseconds(nanoseconds)) { _ in }
         }
-        said(result, "A stall monitor needs a threshold greater than zero.")
+        expectSentence("A stall monitor needs a threshold greater than zero.", in: result)
     }
 
     @Test("signalling a port-based source traps")
@@ -62,7 +56,7 @@ import Testing
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             RunLoopSource(readiness: { true }) {}.signal()
         }
-        said(result, "Use ring()")
+        expectSentence("Use ring()", in: result)
     }
 
     @Test("ringing a custom source traps")
@@ -70,7 +64,7 @@ import Testing
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             RunLoopSource {}.ring()
         }
-        said(result, "Use signal()")
+        expectSentence("Use signal()", in: result)
     }
 
     @Test("a custom source cannot watch a descriptor")
@@ -78,7 +72,7 @@ import Testing
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try RunLoopSource {}.watch(0)
         }
-        said(result, "Make a port-based source for it.")
+        expectSentence("Make a port-based source for it.", in: result)
     }
 
     @Test("adding a source whose descriptor cannot be watched traps")
@@ -86,7 +80,7 @@ import Testing
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             ThreadRunLoop.main.add(RunLoopSource(descriptor: 99_999) {})
         }
-        said(result, "cannot watch a source's descriptor: Bad file descriptor")
+        expectSentence("cannot watch a source's descriptor: Bad file descriptor", in: result)
     }
 
     @Test("a loop sleeps and is woken, though the process has no descriptor left")

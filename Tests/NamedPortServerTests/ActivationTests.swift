@@ -14,14 +14,6 @@ import Testing
 /// systemd's activator for tests and shells.
 private let activator = "/usr/bin/systemd-socket-activate"
 
-/// A listening socket of packets, like a supervisor's.
-private func listener(at path: String, backlog: CInt = 128) throws -> SharedDescriptor {
-    let socket = SharedDescriptor(try sysPacketSocket())
-    try sysBind(socket.rawValue, path: path)
-    try sysListen(socket.rawValue, backlog: backlog)
-    return socket
-}
-
 extension NameFixture {
     /// The path at which the name's socket is declared; makes the directory.
     fileprivate func declared(_ name: String) throws -> String {
@@ -47,7 +39,7 @@ struct ActivationTests {
     @Test("a client finds a declared name before its owner runs, and the owner answers the request once it comes")
     func beforeStart() async throws {
         try await withFixture(leaving: .anything) { fixture in
-            let socket = try listener(at: fixture.declared("org.example"))
+            let socket = try packetListener(at: fixture.declared("org.example"))
             let port = try RemoteMessagePort(name: "org.example", nameServer: fixture.names)
             #expect(try fixture.names.list() == [])
             let request = runOnThread { try port.ask(Act.process) }
@@ -69,7 +61,7 @@ struct ActivationTests {
     @Test("a look-up waits for room where too many clients wait to be accepted, up to its limit")
     func busy() async throws {
         try await withFixture(leaving: .anything) { fixture in
-            let socket = try listener(at: fixture.declared("busy"), backlog: 0)
+            let socket = try packetListener(at: fixture.declared("busy"), backlog: 0)
             let first = SharedDescriptor(try sysPacketSocket())
             #expect(try sysConnect(first.rawValue, path: fixture.declared("busy")))
             #expect(failure { _ = try fixture.names.lookUp("busy", within: .zero) }?.code == .sendTimedOut)
@@ -85,7 +77,7 @@ struct ActivationTests {
     @Test("an owner that is killed is followed by the next, and no client is refused, 20 times in a row")
     func restart() async throws {
         try await withFixture(leaving: .anything) { fixture in
-            let socket = try listener(at: fixture.declared("name"))
+            let socket = try packetListener(at: fixture.declared("name"))
             for _ in 0..<20 {
                 let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 let server = try fixture.launch("activated", "name", [socket.rawValue])
@@ -100,7 +92,7 @@ struct ActivationTests {
     func byDescriptorName() async throws {
         try await withFixture(leaving: .anything) { fixture in
             let (one, two) = (
-                try listener(at: fixture.scratch.path("one")), try listener(at: fixture.scratch.path("two"))
+                try packetListener(at: fixture.scratch.path("one")), try packetListener(at: fixture.scratch.path("two"))
             )
             let sockets = [one.rawValue, two.rawValue]
             let server = try fixture.launch("activated", "name", sockets, names: "other:name")
@@ -119,7 +111,7 @@ struct ActivationTests {
             let paths = [
                 fixture.scratch.path("elsewhere"), try fixture.declared("second"), try fixture.declared("first"),
             ]
-            let listeners = try paths.map { try listener(at: $0) }
+            let listeners = try paths.map { try packetListener(at: $0) }
             let sockets = listeners.map(\.rawValue)
             // All sockets have the name of the first.
             for (name, path) in [("first", paths[2]), ("second", paths[1])] {
@@ -175,7 +167,7 @@ struct ActivationTests {
             #expect(
                 failure { _ = try LocalMessagePort(checkingInAs: "name", nameServer: fixture.names) { _, _ in nil } }?
                     .code == .nameNotDeclared)
-            let socket = try listener(at: fixture.declared("name"))
+            let socket = try packetListener(at: fixture.declared("name"))
             let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             let server = try fixture.launch("activated-local", "name", [socket.rawValue])
             try server.expect("checked in as name")
@@ -187,7 +179,7 @@ struct ActivationTests {
     @Test("a socket is used once, and no child and no later program finds it")
     func once() async throws {
         try await withFixture(leaving: .anything) { fixture in
-            let socket = try listener(at: fixture.declared("name"))
+            let socket = try packetListener(at: fixture.declared("name"))
             let server = try fixture.launch("activated-again", "name", [socket.rawValue], names: "unit.socket")
             for line in ["checked in", "error alreadyCheckedIn", "error nameNotDeclared", "error nameNotDeclared"] {
                 try server.expect(line)
@@ -205,7 +197,7 @@ struct ActivationTests {
             try fixture.names.register(port, name: "name")
             port.invalidate()
             #expect(failure { try fixture.names.checkIn(port, name: "name") }?.code == .invalidPort)
-            let socket = try listener(at: fixture.declared("name"))
+            let socket = try packetListener(at: fixture.declared("name"))
             // Meant for another process; for another name; none at all.
             for (name, process, count) in [("name", "1", "1"), ("other", "$$", "1"), ("name", "$$", "0")] {
                 let server = try fixture.launch("activated", name, [socket.rawValue], process: process, count: count)
@@ -226,7 +218,7 @@ struct ActivationTests {
                 try server.expect("error activationInvalid")
                 #expect(try server.waitForExit().end == .exited(0))
             }
-            let good = try listener(at: fixture.declared("name"))
+            let good = try packetListener(at: fixture.declared("name"))
             try expectInvalid(good.rawValue, process: "me")
             try expectInvalid(good.rawValue, count: "many")
             try expectInvalid(good.rawValue, count: "-1")
@@ -249,7 +241,7 @@ struct ActivationTests {
     @Test("a name that another process registered is taken for the declared owner too, which can check in later")
     func taken() async throws {
         try await withFixture(leaving: .anything) { fixture in
-            let socket = try listener(at: fixture.declared("name"))
+            let socket = try packetListener(at: fixture.declared("name"))
             let own = MachPort()
             try fixture.names.register(own, name: "name")
             // The registered port comes before the declared socket.

@@ -74,12 +74,7 @@ import Testing
     }
 
     private static func testNames() throws -> [String] {
-        let directory = "Tests/NamedPortServerTests"
-        let files = try FileManager.default.contentsOfDirectory(atPath: Document.packageDirectory + "/" + directory)
-        return try files.filter { $0.hasPrefix("Assumptions") }.flatMap { file in
-            try Document(directory + "/" + file).text.matches(of: /@Test\(\s*"([^"]*)"/).map { String($0.1) }
-                .filter { $0.contains(":") }
-        }
+        try Document.testNames(in: "NamedPortServerTests") { $0.hasPrefix("Assumptions") }.filter { $0.contains(":") }
     }
 
     private static func sources(of type: String) throws -> String {

@@ -82,7 +82,7 @@ import Testing
             let listener = try listen(at: fixture)
             let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             let foreigner = runOnThread {
-                let connection = try accept(listener)
+                let connection = try pendingConnection(at: listener)
                 _ = try sysPoll(connection.rawValue, .readable, until: Watchdog.deadline)
                 _ = try sysSendPacket(connection.rawValue, head: answer.bytes, body: [], descriptors: [])
                 // Hangs up only when the other side did.
@@ -103,7 +103,7 @@ import Testing
             let listener = try listen(at: fixture)
             let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             let foreigner = runOnThread {
-                let connection = try accept(listener)
+                let connection = try pendingConnection(at: listener)
                 // Rings may be offered before the request.
                 var kind: PacketKind?
                 while kind != .message {
@@ -129,17 +129,9 @@ import Testing
 
     /// A listening socket to which "name" leads.
     private func listen(at fixture: NameFixture, backlog: CInt = 8) throws -> SharedDescriptor {
-        let listener = SharedDescriptor(try sysPacketSocket())
-        try sysBind(listener.rawValue, path: fixture.scratch.path("foreign"))
-        try sysListen(listener.rawValue, backlog: backlog)
+        let listener = try packetListener(at: fixture.scratch.path("foreign"), backlog: backlog)
         try point("name", to: fixture.scratch.path("foreign"), at: fixture)
         return listener
-    }
-
-    /// The connection that is pending at a listener.
-    private func accept(_ listener: SharedDescriptor) throws -> SharedDescriptor {
-        guard let accepted = try sysAccept(listener.rawValue) else { throw SystemError(EAGAIN) }
-        return SharedDescriptor(accepted)
     }
 }
 

@@ -7,13 +7,6 @@ import TestSupport
 import Testing
 
 @Suite("PacketSocket, listening and connecting", .census) struct PacketConnectTests {
-    private func listener(_ path: String, backlog: CInt = 16) throws -> SharedDescriptor {
-        let socket = try sysPacketSocket()
-        try sysBind(socket.raw, path: path)
-        try sysListen(socket.raw, backlog: backlog)
-        return SharedDescriptor(socket)
-    }
-
     private func connection(_ path: String) throws -> SharedDescriptor? {
         let socket = try sysPacketSocket()
         return try sysConnect(socket.raw, path: path) ? SharedDescriptor(socket) : nil
@@ -22,11 +15,11 @@ import Testing
     @Test("a connection carries packets both ways, and is close-on-exec and non-blocking at both ends")
     func connect() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
-            let listener = try listener(scratch.path("socket"))
+            let listener = try packetListener(at: scratch.path("socket"))
             #expect(isCloseOnExec(listener.rawValue))
             #expect(try sysAccept(listener.rawValue) == nil ? true : false)
             let near = try #require(try connection(scratch.path("socket")))
-            let far = try accepted(listener)
+            let far = try pendingConnection(at: listener)
             for end in [near, far] {
                 #expect(isCloseOnExec(end.rawValue))
                 #expect(isNonBlocking(end.rawValue))
@@ -38,17 +31,12 @@ import Testing
         }
     }
 
-    private func accepted(_ listener: SharedDescriptor) throws -> SharedDescriptor {
-        guard let connection = try sysAccept(listener.rawValue) else { throw SystemError(EAGAIN) }
-        return SharedDescriptor(connection)
-    }
-
     @Test("each end knows the process, user and group of the other")
     func credentials() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
-            let listener = try listener(scratch.path("socket"))
+            let listener = try packetListener(at: scratch.path("socket"))
             let near = try #require(try connection(scratch.path("socket")))
-            let far = try accepted(listener)
+            let far = try pendingConnection(at: listener)
             for end in [near, far] {
                 let peer = try sysPeerCredentials(end.rawValue)
                 #expect(peer.process == getpid())
@@ -61,7 +49,7 @@ import Testing
     @Test("a path without a listener refuses, a path without a socket does not exist")
     func refusals() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
-            _ = try listener(scratch.path("dead"))
+            _ = try packetListener(at: scratch.path("dead"))
             #expect(throws: SystemError(ECONNREFUSED)) { try connection(scratch.path("dead")) }
             #expect(throws: SystemError(ENOENT)) { try connection(scratch.path("missing")) }
             let file = try scratch.write("", to: "file")
@@ -82,8 +70,8 @@ import Testing
     @Test("a path is bound once")
     func taken() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
-            let first = try listener(scratch.path("socket"))
-            #expect(throws: SystemError(EADDRINUSE)) { _ = try listener(scratch.path("socket")) }
+            let first = try packetListener(at: scratch.path("socket"))
+            #expect(throws: SystemError(EADDRINUSE)) { _ = try packetListener(at: scratch.path("socket")) }
             #expect(first.rawValue >= 0)
         }
     }
@@ -92,13 +80,13 @@ import Testing
     func fullBacklog() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let path = scratch.path("socket")
-            let listener = try listener(path, backlog: 1)
+            let listener = try packetListener(at: path, backlog: 1)
             var connections: [SharedDescriptor] = []
             while connections.count < 100, let next = try connection(path) { connections.append(next) }
             #expect(connections.count < 100 && !connections.isEmpty)
             let waiting = try sysPacketSocket()
             #expect(try !sysConnect(waiting.raw, path: path))
-            _ = try accepted(listener)
+            _ = try pendingConnection(at: listener)
             #expect(try sysConnect(waiting.raw, path: path))
         }
     }
@@ -107,7 +95,7 @@ import Testing
     func interrupted() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let path = scratch.path("socket")
-            let listener = try listener(path, backlog: 0)
+            let listener = try packetListener(at: path, backlog: 0)
             var connections: [SharedDescriptor] = []
             while connections.count < 100, let next = try connection(path) { connections.append(next) }
             var (handler, old) = (sigaction(), sigaction())
@@ -136,11 +124,11 @@ import Testing
         try withScratchDirectory(leaving: .anything) { scratch in
             let fitting = scratch.path(String(repeating: "x", count: 106 - scratch.path.utf8.count))
             #expect(fitting.utf8.count == 107)
-            let listener = try listener(fitting)
+            let listener = try packetListener(at: fitting)
             #expect(try connection(fitting) != nil)
-            #expect(throws: SystemError(ENAMETOOLONG)) { _ = try self.listener(fitting + "x") }
+            #expect(throws: SystemError(ENAMETOOLONG)) { _ = try packetListener(at: fitting + "x") }
             #expect(throws: SystemError(ENAMETOOLONG)) { try connection(fitting + "x") }
-            #expect(try accepted(listener).rawValue >= 0)
+            #expect(try pendingConnection(at: listener).rawValue >= 0)
         }
     }
 
@@ -148,10 +136,10 @@ import Testing
     @Test("a connection that was given up while it waited is skipped")
     func abortedConnection() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
-            let listener = try listener(scratch.path("socket"))
+            let listener = try packetListener(at: scratch.path("socket"))
             let near = try #require(try connection(scratch.path("socket")))
             let (far, hits) = try SystemCallFaults.with([.init(.accept, .fail(ECONNABORTED), times: 3)]) {
-                try accepted(listener)
+                try pendingConnection(at: listener)
             }
             #expect(hits == 3)
             #expect(try send(near, [1]) == .sent)

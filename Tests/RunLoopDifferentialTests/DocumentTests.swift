@@ -27,7 +27,7 @@ import Testing
 
     @Test("each behaviour has a test that begins with its number, each difference one that names it")
     func testNames() throws {
-        let names = try Self.testNames()
+        let names = try Document.testNames(in: "RunLoopDifferentialTests")
         for (number, ids) in Behaviour.differences {
             let tests = names.filter { $0.contains(/\bCF \b/) && Self.numbers($0).contains(number) }
             #expect(!tests.isEmpty, "no test of CF \(number)")
@@ -36,14 +36,6 @@ import Testing
         }
         for id in Set(KnownDifference.all.map(\.id)) {
             #expect(names.contains { Self.ids($0).contains(id) }, "no test of \(id)")
-        }
-    }
-
-    private static func testNames() throws -> [String] {
-        let directory = "Tests/RunLoopDifferentialTests"
-        let files = try FileManager.default.contentsOfDirectory(atPath: Document.packageDirectory + "/" + directory)
-        return try files.filter { $0.hasSuffix(".swift") }.flatMap { file in
-            try Document(directory + "/" + file).text.matches(of: /@Test\(\s*"([^"]*)"/).map { String($0.1) }
         }
     }
 

@@ -124,8 +124,7 @@ import Testing
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             _ = RunLoopTimer(after: .zero, interval: .zero) { _ in }
         }
-        let sentence = result.map { String(decoding: $0.standardErrorContent, as: UTF8.self) } ?? ""
-        #expect(sentence.contains("A repeating timer needs an interval greater than zero."))
+        expectSentence("A repeating timer needs an interval greater than zero.", in: result)
         // What CFRunLoop cannot fire is no trouble here.
         #expect(RunLoopTimer(after: .zero, interval: .nanoseconds(1)) { _ in }.isValid)
     }

@@ -47,6 +47,17 @@ package struct Document: Sendable {
         }
     }
 
+    /// The names of the tests in the source files of a folder below `Tests`.
+    package static func testNames(
+        in folder: String, where isIncluded: (String) -> Bool = { _ in true }
+    ) throws -> [String] {
+        let directory = "Tests/" + folder
+        let files = try FileManager.default.contentsOfDirectory(atPath: packageDirectory + "/" + directory)
+        return try files.filter { $0.hasSuffix(".swift") && isIncluded($0) }.flatMap { file in
+            try Document(directory + "/" + file).text.matches(of: /@Test\(\s*"([^"]*)"/).map { String($0.1) }
+        }
+    }
+
     private init(path: String, text: String) {
         self.path = path
         self.text = text

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Glibc
 package import PortSystem
 
 /// Sends one packet made of two parts; the descriptors remain the caller's.
@@ -33,4 +34,20 @@ package func sysReceivePacket(_ socket: CInt, limit: Int) throws(SystemError) ->
     case .packet(let count, _), .descriptorsLost(let count): return (outcome, Array(buffer.prefix(count)))
     case .truncated, .wouldBlock, .peerClosed: return (outcome, [])
     }
+}
+
+/// A socket that listens for connections of packets at a path.
+package func packetListener(at path: String, backlog: CInt = 128) throws(SystemError) -> SharedDescriptor {
+    let socket = try sysPacketSocket()
+    try sysBind(socket.raw, path: path)
+    try sysListen(socket.raw, backlog: backlog)
+    return SharedDescriptor(socket)
+}
+
+/// The connection that is pending at a listener.
+///
+/// - Throws: EAGAIN when there is none.
+package func pendingConnection(at listener: SharedDescriptor) throws(SystemError) -> SharedDescriptor {
+    guard let connection = try sysAccept(listener.rawValue) else { throw SystemError(EAGAIN) }
+    return SharedDescriptor(connection)
 }
