@@ -113,10 +113,7 @@ struct RawListener: Sendable {
     let address: PortAddress
 
     init(_ path: String, backlog: Int32 = 8) throws {
-        let made = try sysPacketSocket()
-        try sysBind(made.raw, path: path)
-        try sysListen(made.raw, backlog: backlog)
-        socket = SharedDescriptor(made)
+        socket = try packetListener(at: path, backlog: backlog)
         address = PortAddress(path: path)
     }
 
@@ -154,12 +151,13 @@ extension SocketConnection {
         forget(token: token)
         return token
     }
+}
 
-    private final class UnusedReceiver: ReplyReceiver {
-        func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {}
-        func fail(_ error: PortError) {}
-        func expectReply(over connection: any ReplyConnection) throws(PortError) {}
-    }
+/// Stands for a port or thread that awaits a reply.
+final class UnusedReceiver: ReplyReceiver {
+    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) {}
+    func fail(_ error: PortError) {}
+    func expectReply(over connection: any ReplyConnection) {}
 }
 
 /// The watchdog ended a wait for a peer.

@@ -97,10 +97,4 @@ import Testing
         let begun = Atomic<Int>(0)
         let ended = Atomic<Int>(0)
     }
-
-    private final class UnusedReceiver: ReplyReceiver {
-        func deliver(_ message: MachMessage, until deadline: MonotonicInstant) {}
-        func fail(_ error: PortError) {}
-        func expectReply(over connection: any ReplyConnection) {}
-    }
 }
