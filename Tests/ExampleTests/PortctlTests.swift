@@ -164,6 +164,18 @@ struct PortctlTests {
         }
     }
 
+    /// The one line on standard error of a command that fails.
+    private func failureLine(
+        of arguments: [String], _ status: Int32, in scratch: ScratchDirectory
+    ) async throws -> String {
+        let result = try await run("portctl", arguments, namesIn: scratch)
+        #expect(result.end == .exited(status))
+        #expect(result.output == "")
+        #expect(result.errors.hasPrefix("portctl: "))
+        #expect(isOneLine(result.errors))
+        return result.errors
+    }
+
     @Test(
         "what cannot be done is one line on standard error and a status for the kind of failure",
         arguments: [
@@ -185,12 +197,8 @@ struct PortctlTests {
         ])
     func failures(arguments: [String], sentence: String, status: Int32) async throws {
         try await withScratchDirectory { scratch in
-            let result = try await run("portctl", arguments, namesIn: scratch)
-            #expect(result.end == .exited(status))
-            #expect(result.output == "")
-            #expect(result.errors.hasPrefix("portctl: "))
-            #expect(result.errors.contains(sentence))
-            #expect(isOneLine(result.errors))
+            let line = try await failureLine(of: arguments, status, in: scratch)
+            #expect(line.contains(sentence))
         }
     }
 
@@ -209,11 +217,8 @@ struct PortctlTests {
         ])
     func usage(arguments: [String]) async throws {
         try await withScratchDirectory { scratch in
-            let result = try await run("portctl", arguments, namesIn: scratch)
-            #expect(result.end == .exited(64))
-            #expect(result.output == "")
-            #expect(result.errors.hasPrefix("portctl: ") && result.errors.contains(" Try: portctl help"))
-            #expect(isOneLine(result.errors))
+            let line = try await failureLine(of: arguments, 64, in: scratch)
+            #expect(line.contains(" Try: portctl help"))
         }
     }
 

@@ -32,12 +32,8 @@ func withLoggingServer<Result>(
     _ log: HandledLog, at fixture: NameFixture, endsAs end: ProcessEnd = .exited(0),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
 ) throws -> Result {
-    try withPeer(
-        ["log", fixture.directory, "name", log.path], at: fixture, endsAs: end, sourceLocation: sourceLocation
-    ) { peer in
-        try peer.expect("ready", sourceLocation: sourceLocation)
-        return try body(peer)
-    }
+    try withReadyPeer(
+        ["log", fixture.directory, "name", log.path], at: fixture, endsAs: end, sourceLocation: sourceLocation, body)
 }
 
 /// A message with a number, and its result.

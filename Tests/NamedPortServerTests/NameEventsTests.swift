@@ -71,9 +71,7 @@ struct NameEventsTests {
         try await withAsyncFixture { fixture in
             let holder = try await offThePool { () throws -> ChildProcess in
                 let holder = try ChildProcess(builtProduct("port-test-peer"), ["hold", fixture.directory])
-                try holder.expect("ready")
-                try holder.write("take name\n")
-                try holder.expect("taken")
+                try holder.take("name")
                 return holder
             }
             var iterator = fixture.names.events.makeAsyncIterator()

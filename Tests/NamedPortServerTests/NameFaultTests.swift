@@ -180,9 +180,7 @@ struct NameFaultTests {
             for path in [directory, directory + "/names", file] { chown(path, 65534, 65534) }
             for path in [directory, directory + "/names"] { chmod(path, 0o700) }
             try withPeer(["as", "65534", "hold", directory], at: fixture) { holder in
-                try holder.expect("ready")
-                try holder.write("take name\n")
-                try holder.expect("taken")
+                try holder.take("name")
                 try holder.write("list all\n")
                 try holder.expect("names name")
                 try holder.write("take secret\n")

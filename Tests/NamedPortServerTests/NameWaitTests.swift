@@ -96,6 +96,17 @@ struct NameWaitTests {
         }
     }
 
+    /// A thread that waits for "name", or is about to.
+    private func waitingThread(_ names: PortNameServer) -> TestThread<SendRight> {
+        let waiting = Gate("the first poll")
+        let waiter = runOnThread {
+            waiting.open()
+            return try names.waitFor("name", within: patience)
+        }
+        waiting.wait()
+        return waiter
+    }
+
     @Test(
         "a wait outlives the directory: removed, moved away, replaced, below a symbolic link too",
         arguments: ["names", "", ".."], [false, true])
@@ -109,12 +120,7 @@ struct NameWaitTests {
             let directory = link + "/ports"
             for isMoved in [true, false] {
                 let names = try PortNameServer(directory: directory)
-                let waiting = Gate("the first poll")
-                let waiter = runOnThread {
-                    waiting.open()
-                    return try names.waitFor("name", within: patience)
-                }
-                waiting.wait()
+                let waiter = waitingThread(names)
                 let target = part == ".." ? outer : part.isEmpty ? directory : directory + "/" + part
                 if isMoved {
                     try FileManager.default.moveItem(atPath: target, toPath: fixture.scratch.path("away\(part.count)"))
@@ -153,12 +159,7 @@ struct NameWaitTests {
             let link = fixture.scratch.path("link")
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "one")
             let names = try PortNameServer(directory: link + "/ports")
-            let waiting = Gate("the first poll")
-            let waiter = runOnThread {
-                waiting.open()
-                return try names.waitFor("name", within: patience)
-            }
-            waiting.wait()
+            let waiter = waitingThread(names)
             let port = MachPort()
             try PortNameServer(directory: fixture.scratch.path("two/ports")).register(port, name: "name")
             try FileManager.default.createSymbolicLink(
@@ -181,12 +182,7 @@ struct NameWaitTests {
             let names = try PortNameServer(directory: directory)
             for isThere in [true, false] {
                 if !isThere { try FileManager.default.removeItem(atPath: directory) }
-                let waiting = Gate("the first poll")
-                let waiter = runOnThread {
-                    waiting.open()
-                    return try names.waitFor("name", within: patience)
-                }
-                waiting.wait()
+                let waiter = waitingThread(names)
                 if isThere { try FileManager.default.removeItem(atPath: directory) }
                 let port = MachPort()
                 try PortNameServer(directory: directory).register(port, name: "name")

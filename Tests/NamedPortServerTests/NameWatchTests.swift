@@ -51,9 +51,7 @@ private func killOwners(
     try withWatch(fixture) { events, _, _ in
         for round in 0..<count {
             try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
-                try holder.expect("ready")
-                try holder.write("take name\n")
-                try holder.expect("taken")
+                try holder.take("name")
                 events.waitUntilCount(2 * round + 1)
                 try whileHeld()
                 holder.kill()

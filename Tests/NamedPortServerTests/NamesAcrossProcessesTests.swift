@@ -52,9 +52,7 @@ struct NamesAcrossProcessesTests {
         try await withFixture(leaving: .anything) { fixture in
             for round in 0..<100 {
                 try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
-                    try holder.expect("ready")
-                    try holder.write("take name\n")
-                    try holder.expect("taken")
+                    try holder.take("name")
                     let right = try fixture.names.lookUp("name")
                     try holder.killAndReap()
                     #expect(right.isDead, "round \(round)")

@@ -158,9 +158,7 @@ struct NamespaceTests {
                     return try second.nextLine()
                 }
                 try border.with(inside: isInside, ["hold", border.path], endsAs: .signalled(SIGKILL)) { first in
-                    try first.expect("ready")
-                    try first.write("take store\n")
-                    try first.expect("taken")
+                    try first.take("store")
                     #expect(try take()?.hasPrefix("error nameTaken") == true)
                     try second.write("find store\n")
                     try second.expect("found")

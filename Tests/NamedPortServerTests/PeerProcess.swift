@@ -34,7 +34,16 @@ func withServer<Result>(
     _ name: String = "server", at fixture: NameFixture, endsAs end: ProcessEnd = .exited(0),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
 ) throws -> Result {
-    try withPeer(["serve", fixture.directory, name], at: fixture, endsAs: end, sourceLocation: sourceLocation) { peer in
+    try withReadyPeer(
+        ["serve", fixture.directory, name], at: fixture, endsAs: end, sourceLocation: sourceLocation, body)
+}
+
+/// Runs `body` beside a `port-test-peer` that is ready.
+func withReadyPeer<Result>(
+    _ arguments: [String], at fixture: NameFixture, endsAs end: ProcessEnd, sourceLocation: SourceLocation,
+    _ body: (ChildProcess) throws -> Result
+) throws -> Result {
+    try withPeer(arguments, at: fixture, endsAs: end, sourceLocation: sourceLocation) { peer in
         try peer.expect("ready", sourceLocation: sourceLocation)
         return try body(peer)
     }
@@ -45,6 +54,13 @@ extension ChildProcess {
     func expect(_ line: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
         let next = try nextLine(sourceLocation: sourceLocation)
         try #require(next == line, sourceLocation: sourceLocation)
+    }
+
+    /// Waits until a `port-test-peer` that holds names is ready, and makes it register this one.
+    func take(_ name: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        try expect("ready", sourceLocation: sourceLocation)
+        try write("take \(name)\n")
+        try expect("taken", sourceLocation: sourceLocation)
     }
 
     /// Kills the child and waits for its end.

@@ -90,9 +90,7 @@ struct RefusedCallsTests {
     func locks() async throws {
         try await withFixture(leaving: .anything) { fixture in
             let first = try peer(["ofd-locks"], ["hold", fixture.directory], at: fixture)
-            try first.expect("ready")
-            try first.write("take name\n")
-            try first.expect("taken")
+            try first.take("name")
             #expect(failure { try fixture.names.register(MachPort(), name: "name") }?.code == .nameTaken)
             let port = MachPort()
             try fixture.names.register(port, name: "other")

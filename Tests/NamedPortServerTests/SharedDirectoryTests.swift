@@ -115,6 +115,17 @@ struct SharedDirectoryTests {
         }
     }
 
+    /// Another user's process checks in at the port "main", and answers there with its number.
+    private func expectRightOfOtherUser(at port: MachPort, _ fixture: SharedFixture) throws {
+        let checkIn = ["policy", "members", "check-in", fixture.word, "main", "right"]
+        try fixture.with(Strangers.client, checkIn) { worker in
+            let message = try #require(try port.receive(within: patience))
+            #expect(message.sender.userID == Strangers.client)
+            let right = try #require(message.replyPort)
+            #expect(try right.request(MachMessage(id: Act.process)).text == "\(worker.processID)")
+        }
+    }
+
     @Test("a right to a port of another user, received in a message, leads to that port")
     func rightOfOtherUser() async throws {
         try await withSharedFixture(mode: 0o3770) { fixture in
@@ -123,13 +134,7 @@ struct SharedDirectoryTests {
             let port = MachPort()
             try names.register(port, name: "main")
             port.setPeerPolicy(try .members(of: names))
-            let checkIn = ["policy", "members", "check-in", fixture.word, "main", "right"]
-            try fixture.with(Strangers.client, checkIn) { worker in
-                let message = try #require(try port.receive(within: patience))
-                #expect(message.sender.userID == Strangers.client)
-                let right = try #require(message.replyPort)
-                #expect(try right.request(MachMessage(id: Act.process)).text == "\(worker.processID)")
-            }
+            try expectRightOfOtherUser(at: port, fixture)
             port.invalidate()
             withExtendedLifetime(names) {}
         }
@@ -146,12 +151,7 @@ struct SharedDirectoryTests {
                 port.setPeerPolicy(try .members(of: names))
             }
             try register()
-            let checkIn = ["policy", "members", "check-in", fixture.word, "main", "right"]
-            try fixture.with(Strangers.client, checkIn) { worker in
-                let message = try #require(try port.receive(within: patience))
-                let right = try #require(message.replyPort)
-                #expect(try right.request(MachMessage(id: Act.process)).text == "\(worker.processID)")
-            }
+            try expectRightOfOtherUser(at: port, fixture)
             port.invalidate()
         }
     }
@@ -233,9 +233,7 @@ struct SharedDirectoryTests {
             #expect(
                 try sysList(fixture.path).sorted() == ["declared", "names", "rules", "sockets", "supervisors"])
             try fixture.with(Strangers.service, ["hold", fixture.word]) { service in
-                try service.expect("ready")
-                try service.write("take store\n")
-                try service.expect("taken")
+                try service.take("store")
             }
             // The environment may name a shared directory, like the option.
             let environment = [PortDirectory.variable: fixture.path]

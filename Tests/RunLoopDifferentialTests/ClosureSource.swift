@@ -33,15 +33,10 @@ final class ClosureSource {
 
     private func portBased() -> CFRunLoopSource? {
         var context = CFRunLoopSourceContext1()
-        context.version = 1
         context.info = Unmanaged.passUnretained(self).toOpaque()
         context.getPort = { ClosureSource.at($0)?.port ?? -1 }
         context.perform = { ClosureSource.at($0)?.perform() }
-        return withUnsafeMutablePointer(to: &context) { context in
-            context.withMemoryRebound(to: CFRunLoopSourceContext.self, capacity: 1) {
-                CFRunLoopSourceCreate(nil, 0, $0)
-            }
-        }
+        return context.makeSource()
     }
 
     func add(to loop: CFRunLoop, _ mode: Mode = .default) {
@@ -72,4 +67,17 @@ struct Shared<Value>: @unchecked Sendable {
 @discardableResult
 func runCoreFoundation(_ mode: Mode = .default, _ seconds: CFTimeInterval = 0, returns: Bool = false) -> Outcome? {
     Outcome(rawValue: Int(CFRunLoopRunInMode(mode.name, seconds, returns).rawValue))
+}
+
+extension CFRunLoopSourceContext1 {
+    /// Makes a source of version 1, which has a port.
+    func makeSource(order: CFIndex = 0) -> CFRunLoopSource? {
+        var context = self
+        context.version = 1
+        return withUnsafeMutablePointer(to: &context) { context in
+            context.withMemoryRebound(to: CFRunLoopSourceContext.self, capacity: 1) {
+                CFRunLoopSourceCreate(nil, order, $0)
+            }
+        }
+    }
 }

@@ -111,7 +111,6 @@ final class CoreFoundationLoop: LoopUnderTest {
 
     private static func makePort(_ info: SourceInfo, order: Int) -> CFRunLoopSource? {
         var context = CFRunLoopSourceContext1()
-        context.version = 1
         context.info = Unmanaged.passUnretained(info).toOpaque()
         context.getPort = { SourceInfo.at($0)?.port ?? -1 }
         // The loop has read the eventfd already.
@@ -119,11 +118,7 @@ final class CoreFoundationLoop: LoopUnderTest {
             guard let info = SourceInfo.at(info) else { return }
             info.stage.callout(info.name)
         }
-        return withUnsafeMutablePointer(to: &context) { context in
-            context.withMemoryRebound(to: CFRunLoopSourceContext.self, capacity: 1) {
-                CFRunLoopSourceCreate(nil, order, $0)
-            }
-        }
+        return context.makeSource(order: order)
     }
 
     private func observe(_ mode: Mode, isLast: Bool) {
