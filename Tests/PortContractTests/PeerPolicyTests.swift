@@ -93,20 +93,30 @@ import Testing
         withExtendedLifetime(far) {}
     }
 
+    /// What `open` gives the policy of a port, when a client connects.
+    private func openedProcess(
+        on bench: Bench, by open: @escaping @Sendable (borrowing ConnectingPeer) -> Result<SharedDescriptor, PortError>
+    ) throws -> Result<SharedDescriptor, PortError> {
+        let port = try bench.port()
+        let opened = Recorder<Result<SharedDescriptor, PortError>>()
+        port.setPeerPolicy(
+            PeerPolicy { peer in
+                opened.append(open(peer))
+                return true
+            })
+        let peer = try RawPeer(to: port, on: bench)
+        try peer.send(MachMessage(id: 1))
+        #expect(try port.next().id == 1)
+        return try #require(opened.elements.first)
+    }
+
     @Test("a descriptor of the peer's process can be waited on")
     func process() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
-            let opened = Recorder<Result<SharedDescriptor, PortError>>()
-            port.setPeerPolicy(
-                PeerPolicy { peer in
-                    opened.append(Result { () throws(PortError) in try peer.openProcess() })
-                    return true
-                })
-            let peer = try RawPeer(to: port, on: bench)
-            try peer.send(MachMessage(id: 1))
-            #expect(try port.next().id == 1)
-            switch try #require(opened.elements.first) {
+            let opened = try openedProcess(on: bench) { peer in
+                Result { () throws(PortError) in try peer.openProcess() }
+            }
+            switch opened {
             // This process, which has not ended.
             case .success(let process): #expect(try sysPoll(process.rawValue, .readable, until: .distantPast).isEmpty)
             // Where the system refuses it.
@@ -120,22 +130,14 @@ import Testing
     @Test("where the system gives no descriptor of a peer's process, asking for one says so")
     func withoutProcessDescriptor() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
-            let opened = Recorder<Result<SharedDescriptor, PortError>>()
-            port.setPeerPolicy(
-                PeerPolicy { peer in
-                    let rule = SystemCallFaults.Rule(.getsockopt, .fail(92))  // ENOPROTOOPT
-                    let result = Refusals.forgetting {
-                        SystemCallFaults.with([rule]) { Result { () throws(PortError) in try peer.openProcess() } }
-                            .result
-                    }
-                    opened.append(result)
-                    return true
-                })
-            let peer = try RawPeer(to: port, on: bench)
-            try peer.send(MachMessage(id: 1))
-            #expect(try port.next().id == 1)
-            guard case .failure(let error) = try #require(opened.elements.first) else { return #expect(Bool(false)) }
+            let opened = try openedProcess(on: bench) { peer in
+                let rule = SystemCallFaults.Rule(.getsockopt, .fail(92))  // ENOPROTOOPT
+                return Refusals.forgetting {
+                    SystemCallFaults.with([rule]) { Result { () throws(PortError) in try peer.openProcess() } }
+                        .result
+                }
+            }
+            guard case .failure(let error) = opened else { return #expect(Bool(false)) }
             #expect(error.code == .systemCallFailed && error.systemError == SystemError(92))
             #expect("\(error)".contains("this system gives no descriptor of a peer's process"))
         }

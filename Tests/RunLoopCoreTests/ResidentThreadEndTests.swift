@@ -142,38 +142,39 @@ import Testing
         #expect(seen.elements == Array(0..<10))
     }
 
-    @Test("S20: the last reference may be released on the thread itself")
-    func releasedOnItself() throws {
-        let (ended, loops) = (Gate("the end of the loop"), Recorder<ThreadRunLoop>())
+    /// Posts tasks to a thread that is busy, releases its object here, and waits until the thread has gone.
+    private func releaseOccupied(_ post: (ResidentThread) throws -> Void) throws {
+        let ended = Gate("the end of the loop")
         let mayGo: Gate
         do {
             let thread = try ResidentThread(name: "resident")
-            loops.append(thread.loop)
             thread.loop.add(RunLoopSource(cancel: { _, _ in ended.open() }) {})
             mayGo = try occupy(thread)
-            try thread.perform { #expect(thread.isCurrent) }
+            try post(thread)
         }
         mayGo.open()
         ended.wait()
         try ResidentThread.waitUntilGone()
+    }
+
+    @Test("S20: the last reference may be released on the thread itself")
+    func releasedOnItself() throws {
+        let loops = Recorder<ThreadRunLoop>()
+        try releaseOccupied { thread in
+            loops.append(thread.loop)
+            try thread.perform { #expect(thread.isCurrent) }
+        }
         #expect(loops.elements[0].hasEnded)
     }
 
     @Test("a task that holds the object keeps the thread until it has returned")
     func heldByTask() throws {
-        let (ended, seen) = (Gate("the end of the loop"), Recorder<String>())
-        let mayGo: Gate
-        do {
-            let thread = try ResidentThread(name: "resident")
-            thread.loop.add(RunLoopSource(cancel: { _, _ in ended.open() }) {})
-            mayGo = try occupy(thread)
+        let seen = Recorder<String>()
+        try releaseOccupied { thread in
             try thread.perform {
                 try thread.perform { seen.append("posted by a task") }
             }
         }
-        mayGo.open()
-        ended.wait()
-        try ResidentThread.waitUntilGone()
         #expect(seen.elements == ["posted by a task"])
     }
 }
