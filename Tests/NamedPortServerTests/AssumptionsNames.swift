@@ -116,8 +116,7 @@ import Testing
     @Test("A14: a name is free when invalidate returns, here and in another process, 50 times")
     func free() async throws {
         try await withFixture { fixture in
-            try withPeer(["hold", fixture.directory], at: fixture) { holder in
-                try holder.expect("ready")
+            try withReadyPeer(["hold", fixture.directory], at: fixture) { holder in
                 for _ in 0..<50 {
                     let local = try fixture.local()
                     local.invalidate()

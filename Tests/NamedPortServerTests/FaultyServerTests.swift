@@ -20,8 +20,7 @@ struct FaultyServerTests {
         try await withFixture { fixture in
             let port = MachPort()
             try fixture.names.register(port, name: "name")
-            try withPeer(["pace", fixture.directory, "name"], at: fixture, rings: rings) { client in
-                try client.expect("ready")
+            try withReadyPeer(["pace", fixture.directory, "name"], at: fixture, rings: rings) { client in
                 let faulty = FaultyDesk(port: port, client: client)
                 try faulty.serve("before", [])
                 let calls = try faulty.serve("count", []).calls

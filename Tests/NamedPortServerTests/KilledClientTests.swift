@@ -19,8 +19,7 @@ struct KilledClientTests {
             let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { handler.handle($0.port, $1) }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                try withPeer(["pace", fixture.directory, "name"], at: fixture, rings: rings) { other in
-                    try other.expect("ready")
+                try withReadyPeer(["pace", fixture.directory, "name"], at: fixture, rings: rings) { other in
                     handler.ignore(other.processID)
                     var generator = Seed.generator()
                     var before: Set<String>?

@@ -20,8 +20,7 @@ struct ManyClientsTests {
         .enabled(if: hasDescriptors, "needs 10,200 descriptors in a process (RLIMIT_NOFILE)"))
     func tenThousand() async throws {
         try await withFixture { fixture in
-            try withPeer(["unlimited", "serve", fixture.directory, "name"], at: fixture) { server in
-                try server.expect("ready")
+            try withReadyPeer(["unlimited", "serve", fixture.directory, "name"], at: fixture) { server in
                 let sockets = try Self.sockets(of: server)
                 // A first client makes what the server retains.
                 try withPeer(["ask", fixture.directory, "name", "1", "ab"], at: fixture) { try $0.expect("reply ba") }

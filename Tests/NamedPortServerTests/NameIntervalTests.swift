@@ -113,8 +113,7 @@ struct NameIntervalTests {
                     #expect(events.waitUntilCount(2).last == "+b \(own)")
                     fixture.names.unregister("a")
                     #expect(events.waitUntilCount(3).last == "-a \(own)")
-                    try withPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
-                        try holder.expect("ready")
+                    try withReadyPeer(["hold", fixture.directory], at: fixture, endsAs: .signalled(SIGKILL)) { holder in
                         try holder.write("take c\n")
                         #expect(events.waitUntilCount(4).last == "+c \(holder.processID)")
                         holder.kill()

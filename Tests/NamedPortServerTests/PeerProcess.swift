@@ -40,10 +40,10 @@ func withServer<Result>(
 
 /// Runs `body` beside a `port-test-peer` that is ready.
 func withReadyPeer<Result>(
-    _ arguments: [String], at fixture: NameFixture, endsAs end: ProcessEnd, sourceLocation: SourceLocation,
-    _ body: (ChildProcess) throws -> Result
+    _ arguments: [String], at fixture: NameFixture, rings: String? = nil, endsAs end: ProcessEnd = .exited(0),
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
 ) throws -> Result {
-    try withPeer(arguments, at: fixture, endsAs: end, sourceLocation: sourceLocation) { peer in
+    try withPeer(arguments, at: fixture, rings: rings, endsAs: end, sourceLocation: sourceLocation) { peer in
         try peer.expect("ready", sourceLocation: sourceLocation)
         return try body(peer)
     }
