@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import NamedPortServer
+
 /// A parsed command line.
 struct Invocation: Equatable {
     var command: Command
@@ -43,6 +45,10 @@ extension Invocation {
 
     /// The message's id.
     var id: Int32 { arguments["ID"].flatMap { Int32($0) } ?? 0 }
+
+    /// How many bytes a message may have that expects no reply. A port discards a longer one silently, unless its owner
+    /// allows it more.
+    static let silentLimit = PeerLimits.standard.messageBytes - 8
 }
 
 // MARK: - Parsing

@@ -30,6 +30,39 @@ extension Invocation {
         return ExitStatus.done.rawValue
     }
 
+    /// Checks that ports work here, and measures how fast.
+    private func bench() throws {
+        if let launcher = try SendRight.bootstrap(), sysEnvironment(Checks.workerVariable) != nil {
+            return try Checks.serve(launcher)
+        }
+        let checks = Checks(
+            span: has("--quick") ? .milliseconds(100) : .milliseconds(1200),
+            showsProgress: Console.isTerminal() && !has("--json"), server: try nameServer())
+        let results = try checks.run(worker: Checks.launchWorker())
+        let table = Table(
+            columns: [
+                .init(title: "CHECK"), .init(title: "RESULT", isRight: true), .init(title: "TIMES", isRight: true),
+            ],
+            rows: results.map { [$0.name, $0.shown, "\($0.count)"] })
+        try write(table, json: .array(results.map(\.json)))
+    }
+
+    /// Shows what this system allows and refuses.
+    ///
+    /// - Returns: whether it refuses nothing that the library uses.
+    private func doctor() throws -> Bool {
+        let findings = Doctor(directory: options["--directory"]).findings()
+        let table = Table(columns: ProbeResult.columns, rows: findings.map(\.cells))
+        try write(table, json: .array(findings.map(\.json))) { $0 == 0 ? .title : findings[$0 - 1].style }
+        if !has("--json") {
+            let advice = findings.compactMap(\.advice)
+            let width = Console.width() ?? 100
+            try Console.write(
+                advice.map { "\n" + Help.wrapped($0.shown, width: width).joined(separator: "\n") + "\n" }.joined())
+        }
+        return findings.allSatisfy { $0.state != .refused }
+    }
+
     private func help() throws {
         let width = min(Console.width() ?? 100, 120)
         if has("--version") {

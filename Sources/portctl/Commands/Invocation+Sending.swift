@@ -42,10 +42,6 @@ extension Invocation {
         return try result.get()
     }
 
-    /// How many bytes a message may have that expects no reply. A port discards a longer one silently, unless its owner
-    /// allows it more.
-    static let silentLimit = PeerLimits.standard.messageBytes - 8
-
     /// The message, with at most `limit` bytes; nil where sending reports one that is too long.
     private func message(limit: Int?) throws -> MachMessage {
         if let file = options["--file"] {

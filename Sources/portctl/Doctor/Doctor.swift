@@ -230,7 +230,7 @@ struct Doctor: Sendable {
         ) {
             // The error appears here, so the worker's own output is discarded.
             let null = SharedDescriptor(try sysOpen("/dev/null", .reading))
-            let worker = try Invocation.launchWorker(["PORT_WAIT": "blocking"], standardError: null)
+            let worker = try Checks.launchWorker(["PORT_WAIT": "blocking"], standardError: null)
             let other = try worker.checkIn(within: .seconds(10))
             defer { _ = try? worker.shutDown() }
             return (.works, try wakeUp(of: other))
@@ -248,23 +248,5 @@ struct Doctor: Sendable {
             times.append(start.duration(to: .now))
         }
         return "about " + Human.text(times.sorted()[times.count / 2] / 2)
-    }
-}
-
-extension Invocation {
-    /// Shows what this system allows and refuses.
-    ///
-    /// - Returns: whether it refuses nothing that the library uses.
-    func doctor() throws -> Bool {
-        let findings = Doctor(directory: options["--directory"]).findings()
-        let table = Table(columns: ProbeResult.columns, rows: findings.map(\.cells))
-        try write(table, json: .array(findings.map(\.json))) { $0 == 0 ? .title : findings[$0 - 1].style }
-        if !has("--json") {
-            let advice = findings.compactMap(\.advice)
-            let width = Console.width() ?? 100
-            try Console.write(
-                advice.map { "\n" + Help.wrapped($0.shown, width: width).joined(separator: "\n") + "\n" }.joined())
-        }
-        return findings.allSatisfy { $0.state != .refused }
     }
 }

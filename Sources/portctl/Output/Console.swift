@@ -166,14 +166,10 @@ enum ExitStatus: Int32 {
     /// `EX_USAGE` of sysexits.h.
     case usage = 64
 
-    /// The exit status for an error.
+    /// The exit status for an error of a command line that is valid.
     init(_ error: any Error) {
-        guard let code = (error as? PortError)?.code else {
-            self = error is UsageError ? .usage : .failure
-            return
-        }
         self =
-            switch code {
+            switch (error as? PortError)?.code {
             case .nameUnknown, .deadName, .peerDied: .absent
             case .sendTimedOut, .replyTimedOut, .nameWaitTimedOut: .timedOut
             case .remoteError, .replyDropped, .messageDropped: .refused

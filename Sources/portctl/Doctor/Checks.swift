@@ -4,26 +4,15 @@
 import NamedPortServer
 import Synchronization
 
-extension Invocation {
-    /// Checks that ports work here, and measures how fast.
-    func bench() throws {
-        if let launcher = try SendRight.bootstrap(), sysEnvironment(Self.workerVariable) != nil {
-            return try serveBench(launcher)
-        }
-        let showsProgress = Console.isTerminal() && !has("--json")
-        let checks = Checks(
-            span: has("--quick") ? .milliseconds(100) : .milliseconds(1200), showsProgress: showsProgress,
-            server: try nameServer())
-        let results = try checks.run(worker: Self.launchWorker())
-        let table = Table(
-            columns: [
-                .init(title: "CHECK"), .init(title: "RESULT", isRight: true), .init(title: "TIMES", isRight: true),
-            ],
-            rows: results.map { [$0.name, $0.shown, "\($0.count)"] })
-        try write(table, json: .array(results.map(\.json)))
-    }
+/// The checks of `portctl bench`, by public functions only. A check that fails throws.
+struct Checks {
+    /// How long to do each.
+    let span: Duration
+    let showsProgress: Bool
+    /// The name server for the check of names.
+    let server: PortNameServer
 
-    private static let workerVariable = "PORTCTL_BENCH"
+    static let workerVariable = "PORTCTL_BENCH"
 
     /// Starts the other process, which echoes what it gets; `variables` are added to its environment.
     static func launchWorker(
@@ -35,23 +24,14 @@ extension Invocation {
         return try PortWorker.launchProcess(program)
     }
 
-    /// The other process of the checks: echoes what it gets.
-    private func serveBench(_ launcher: SendRight) throws {
-        let port = Checks.echoPort()
+    /// What the other process does: echoes what it gets.
+    static func serve(_ launcher: SendRight) throws {
+        let port = echoPort()
         try port.schedule(on: .main)
         try launcher.notifyWhenDead(on: .main) { ThreadRunLoop.main.stop() }
         try launcher.checkIn(port)
         ThreadRunLoop.main.run()
     }
-}
-
-/// The checks of `portctl bench`, by public functions only. A check that fails throws.
-struct Checks {
-    /// How long to do each.
-    let span: Duration
-    let showsProgress: Bool
-    /// The name server for the check of names.
-    let server: PortNameServer
 
     /// Runs all checks, and ends the worker.
     func run(worker: PortWorker) throws -> [CheckResult] {
