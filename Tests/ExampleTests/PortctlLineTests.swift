@@ -85,12 +85,12 @@ struct PortctlLineTests {
             ("1x", nil),
             ("nan", nil), ("1e3", nil), ("99999999999", nil), ("1 s", nil),
         ]
-        for (text, duration) in read { #expect(Human.duration(text) == duration, "\(text)") }
+        for (text, duration) in read { #expect(Duration(written: text) == duration, "\(text)") }
         let written: [(Duration, String)] = [
             (.zero, "0ns"), (.nanoseconds(870), "870ns"), (.milliseconds(12), "12ms"), (.milliseconds(1500), "1.5s"),
             (.seconds(200), "3m 20s"), (.seconds(187_200), "2d 4h"),
         ]
-        for (duration, text) in written { #expect(Human.text(duration) == text) }
+        for (duration, text) in written { #expect(duration.shown == text) }
     }
 
     @Test("sizes are read and written as people do")
@@ -99,9 +99,9 @@ struct PortctlLineTests {
             ("512", 512), ("64K", 65_536), ("64k", 65_536), ("1.5M", 1_572_864), ("2GiB", 2 << 30), ("10B", 10),
             ("", nil), ("K", nil), ("-1", nil), ("1Q", nil), ("9999999T", nil),
         ]
-        for (text, count) in read { #expect(Human.size(text) == count, "\(text)") }
+        for (text, count) in read { #expect(Int(size: text) == count, "\(text)") }
         let written = [(0, "0"), (1023, "1023"), (1024, "1K"), (1536, "1.5K"), (1 << 20, "1M"), (3_000_033, "2.9M")]
-        for (count, text) in written { #expect(Human.text(byteCount: count) == text) }
+        for (count, text) in written { #expect(count.shownAsSize == text) }
     }
 
     @Test("the table of commands has each command once, and options that mean the same everywhere")

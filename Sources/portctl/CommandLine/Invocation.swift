@@ -36,9 +36,9 @@ extension Invocation {
 
     func count(_ option: String) -> Int? { text(option).flatMap { Int($0) } }
 
-    func size(_ option: String) -> Int { text(option).flatMap { Human.size($0) } ?? 0 }
+    func size(_ option: String) -> Int { text(option).flatMap { Int(size: $0) } ?? 0 }
 
-    func duration(_ option: String) -> Duration { text(option).flatMap { Human.duration($0) } ?? .zero }
+    func duration(_ option: String) -> Duration { text(option).flatMap { Duration(written: $0) } ?? .zero }
 
     /// The port's name.
     var name: String { arguments["NAME"] ?? "" }

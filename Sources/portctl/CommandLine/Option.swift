@@ -36,8 +36,9 @@ enum WordKind: Equatable {
         case .processID:
             Int32(word).map { $0 > 0 } ?? false ? nil : "\(word) is no process id: a number from 1 on."
         case .duration:
-            Human.duration(word) == nil ? "\(word) is no duration: write 1.5s, 200ms, 2m, or a number of seconds." : nil
-        case .size: Human.size(word) == nil ? "\(word) is no size: write 512, 64K, 1.5M." : nil
+            Duration(written: word) == nil
+                ? "\(word) is no duration: write 1.5s, 200ms, 2m, or a number of seconds." : nil
+        case .size: Int(size: word) == nil ? "\(word) is no size: write 512, 64K, 1.5M." : nil
         case .count: Int(word).map { $0 > 0 } ?? false ? nil : "\(word) is no count: a number from 1 on."
         case .shell:
             Shell(rawValue: word) == nil ? "\(word) is no shell that is known here: bash, zsh or fish." : nil

@@ -86,7 +86,8 @@ extension Invocation {
 
     /// What came, in a line.
     static func line(_ id: Int32, expectsReply: Bool, from process: Int32, byteCount: Int) -> String {
-        "\(expectsReply ? "request" : "message") \(id) from process \(process): \(Human.bytes(byteCount))"
+        let kind = expectsReply ? "request" : "message"
+        return "\(kind) \(id) from process \(process): \(byteCount) \(byteCount == 1 ? "byte" : "bytes")"
     }
 
     /// Answers a message with the output of the program; without a program, with the same bytes.

@@ -33,7 +33,7 @@ extension Invocation {
         // Until then, and from then on, a signal ends this process; in between it ends the recording.
         let interrupt = try Interrupt()
         if Console.isTerminal(STDERR_FILENO) {
-            Console.note("Recording process \(process) for \(Human.text(duration("--duration"))); Ctrl-C ends.")
+            Console.note("Recording process \(process) for \(duration("--duration").shown); Ctrl-C ends.")
         }
         _ = try interrupt.wait(until: .after(duration("--duration")))
         interrupt.end()
@@ -134,7 +134,7 @@ struct TraceOutput {
         }
         if Console.isTerminal(STDERR_FILENO) {
             Console.note(
-                "\(path) has the trace, \(Human.text(byteCount: trace.count)) bytes; open it at https://ui.perfetto.dev."
+                "\(path) has the trace, \(trace.count.shownAsSize) bytes; open it at https://ui.perfetto.dev."
             )
         }
     }

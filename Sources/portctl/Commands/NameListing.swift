@@ -64,7 +64,7 @@ struct NameListing {
         case .running(let answered):
             [
                 "\(answered.clientCount)", "\(answered.queueCount)/\(answered.queueLimit)", "\(answered.messageCount)",
-                Human.text(byteCount: answered.byteCount), "\(answered.droppedMessageCount)",
+                answered.byteCount.shownAsSize, "\(answered.droppedMessageCount)",
             ]
         case .busy, .waiting: ["-", state.name, "-", "-", "-"]
         case .silent: ["-", "-", "-", "-", "-"]
@@ -95,7 +95,7 @@ struct NameListing {
                 "\(answered.queueCount) of \(answered.queueLimit), at most \(answered.queueHighWaterMark) so far"
             ),
             ("Messages", "\(answered.messageCount)"),
-            ("Bytes", "\(answered.byteCount) (\(Human.text(byteCount: answered.byteCount)))"),
+            ("Bytes", "\(answered.byteCount) (\(answered.byteCount.shownAsSize))"),
             ("Drops", "\(answered.droppedMessageCount)"),
         ]
     }
@@ -103,7 +103,7 @@ struct NameListing {
     /// The time of registration is known in whole seconds.
     private var ageText: String {
         let seconds = age.components.seconds
-        return seconds > 0 ? Human.text(.seconds(seconds)) + " ago" : "just now"
+        return seconds > 0 ? Duration.seconds(seconds).shown + " ago" : "just now"
     }
 
     private var stateText: String {

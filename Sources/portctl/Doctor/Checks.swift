@@ -122,8 +122,8 @@ struct CheckResult: Equatable {
 
     /// Bytes per second, or the duration of one repetition.
     var shown: String {
-        if bytes == 0 { return Human.text(each) }
-        return Human.text(byteCount: Int(Double(bytes * count) / max(1e-9, duration / .seconds(1)))) + "/s"
+        if bytes == 0 { return each.shown }
+        return Int(Double(bytes * count) / max(1e-9, duration / .seconds(1))).shownAsSize + "/s"
     }
 
     var json: JSONValue {

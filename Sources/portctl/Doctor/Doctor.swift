@@ -247,6 +247,6 @@ struct Doctor: Sendable {
             _ = try right.request(MachMessage(id: 1), sendLimit: limit, replyLimit: limit)
             times.append(start.duration(to: .now))
         }
-        return "about " + Human.text(times.sorted()[times.count / 2] / 2)
+        return "about " + (times.sorted()[times.count / 2] / 2).shown
     }
 }

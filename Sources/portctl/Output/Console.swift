@@ -148,7 +148,7 @@ struct Progress: ~Copyable {
 
     static func line(_ sent: Int, of total: Int) -> String {
         let share = min(100, total == 0 ? 100 : sent * 100 / total)
-        return "sent \(Human.text(byteCount: min(sent, total))) of \(Human.text(byteCount: total)), \(share) %"
+        return "sent \(min(sent, total).shownAsSize) of \(total.shownAsSize), \(share) %"
     }
 
     private static func showLine(_ line: String) {
