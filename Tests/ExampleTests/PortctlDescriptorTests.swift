@@ -135,6 +135,20 @@ struct PortctlDescriptorTests {
             #expect(result.end == .exited(0) && !result.wasInterrupted && hits == 2)
         }
     }
+
+    @Test("a signal ends a command that cannot be watched because no descriptor is left")
+    func signalling() async {
+        await #expect(processExitsWith: .success) {
+            let interrupt = try Interrupt()
+            let process = try Program(["sleep", "600"]).start()
+            try sysKill(sysProcessID(), SIGTERM)
+            let rule = SystemCallFaults.Rule(.pidfd_open, .fail(EMFILE), times: .max)
+            let (result, _) = try SystemCallFaults.with([rule]) {
+                try Program.wait(for: process, endingAt: interrupt)
+            }
+            #expect(result.end == .signalled(SIGTERM) && result.wasInterrupted)
+        }
+    }
     #endif
 
     /// Connects to a name `count` times, and sends requests each time, whose replies find no room.

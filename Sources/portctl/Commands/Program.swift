@@ -71,9 +71,9 @@ struct Program {
         for process: pid_t, endingAt interrupt: Interrupt
     ) throws(SystemError) -> (end: ChildEnd, wasInterrupted: Bool) {
         var wasInterrupted = false
-        let end = try wait(for: process, interrupt) { (child, _, _) throws(SystemError) in
-            try child.signal(wasInterrupted ? SIGKILL : SIGTERM)
-            wasInterrupted = true
+        let end = try wait(for: process, interrupt) { _ in
+            defer { wasInterrupted = true }
+            return wasInterrupted ? SIGKILL : SIGTERM
         }
         return (end, wasInterrupted)
     }
@@ -81,49 +81,51 @@ struct Program {
     /// Waits for the end of a process. Signals of the terminal reach it anyway; signals of other processes are
     /// forwarded.
     static func wait(for process: pid_t, forwarding interrupt: Interrupt) throws(SystemError) -> ChildEnd {
-        try wait(for: process, interrupt) { (child, number, isOfTerminal) throws(SystemError) in
-            if !isOfTerminal { try child.signal(number) }
-        }
+        try wait(for: process, interrupt) { $0.isOfTerminal ? nil : $0.number }
     }
 
-    /// Waits for the end of a process, and calls `forward` for each signal meanwhile.
+    /// Waits for the end of a process. For each signal meanwhile `answer` gives the one to send to it, if any.
     private static func wait(
-        for process: pid_t, _ interrupt: Interrupt,
-        _ forward: (LaunchedProcess, _ number: CInt, _ isOfTerminal: Bool) throws(SystemError) -> Void
+        for process: pid_t, _ interrupt: Interrupt, _ answer: (Interrupt.Signal) -> CInt?
     ) throws(SystemError) -> ChildEnd {
-        guard let watch = try Watch(of: process, and: interrupt) else { return wait(for: process) }
-        while !watch.epoll.wait(until: .distantFuture).contains(where: { $0.key == Interrupt.otherKey }) {
-            let (number, isOfTerminal) = try interrupt.readSignal()
-            try forward(watch.child, number, isOfTerminal)
+        guard let (child, epoll) = try watch(process, interrupt, answer) else { return wait(for: process) }
+        while !epoll.value.wait(until: .distantFuture).contains(where: { $0.key == Interrupt.otherKey }) {
+            if let signal = answer(try interrupt.readSignal()) { try child.signal(signal) }
         }
         return wait(for: process)
     }
 
-    /// Waits for the end of a process that was started, and for signals.
-    private struct Watch: ~Copyable {
-        let child: LaunchedProcess
-        let epoll: EpollSet
-
-        /// The process is running, so while the system lacks the resources to watch it, this tries again.
-        ///
-        /// - Returns: nil when the process is gone.
-        init?(of process: pid_t, and interrupt: Interrupt) throws(SystemError) {
-            while true {
-                do throws(SystemError) {
-                    guard let child = try LaunchedProcess.watching(child: process) else { return nil }
-                    let epoll = try interrupt.epollSet(with: child.rawValue)
-                    self.child = child
-                    self.epoll = epoll
-                    return
-                } catch {
-                    guard error.isTemporary else {
-                        sysKillAndReap(process)
-                        throw error
-                    }
-                    sysSleep(Program.timeUntilRetry)
+    /// Watches a process that was started, and signals. The process is running, so while the system lacks the resources
+    /// to watch it, this tries again, and answers the signals that come meanwhile.
+    ///
+    /// - Returns: nil when the process is gone, or has ended after such a signal.
+    private static func watch(
+        _ process: pid_t, _ interrupt: Interrupt, _ answer: (Interrupt.Signal) -> CInt?
+    ) throws(SystemError) -> (child: LaunchedProcess, epoll: Shared<EpollSet>)? {
+        var hasAnswered = false
+        while true {
+            do throws(SystemError) {
+                guard let child = try LaunchedProcess.watching(child: process) else { return nil }
+                return (child, Shared(try interrupt.epollSet(with: child.rawValue)))
+            } catch {
+                guard error.isTemporary else {
+                    sysKillAndReap(process)
+                    throw error
                 }
             }
+            let hasCome = try interrupt.wait(until: .after(timeUntilRetry))
+            // A child that was not waited for keeps its number.
+            if hasCome || hasAnswered, hasEnded(process) { return nil }
+            if hasCome, let signal = answer(try interrupt.readSignal()) { kill(process, signal) }
+            hasAnswered = hasAnswered || hasCome
         }
+    }
+
+    /// Whether a child has ended, which leaves it to be waited for.
+    private static func hasEnded(_ process: pid_t) -> Bool {
+        var information = siginfo_t()
+        let result = waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT)
+        return result != 0 || information.si_signo != 0
     }
 
     /// Runs it with bytes on its standard input.

@@ -55,10 +55,11 @@ struct Interrupt {
         return epoll
     }
 
+    /// A signal's number, and whether it came from the terminal, which sends it to all processes of the job.
+    typealias Signal = (number: CInt, isOfTerminal: Bool)
+
     /// Reads a signal that has come.
-    ///
-    /// - Returns: its number, and whether it came from the terminal, which sends it to all processes of the job.
-    func readSignal() throws(SystemError) -> (number: CInt, isOfTerminal: Bool) {
+    func readSignal() throws(SystemError) -> Signal {
         let byte = try sysRead(descriptor, capacity: 1)?.first ?? 0
         return (CInt(byte & ~Self.terminalMark), byte & Self.terminalMark != 0)
     }
