@@ -26,17 +26,14 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         case everything
     }
 
-    /// Where reports of changes come from.
-    enum Kernel: Sendable {
-        case reports(Shared<DirectoryWatch>)
-        /// From nowhere: an empty set, and how often to read everything.
-        case interval(Shared<EpollSet>, IntervalScans, Duration)
-    }
-
-    private(set) var kernel: Kernel
-    /// The watch that reported changes until the kernel gave no watch any more: callers wait on its descriptor.
-    private var replaced: Shared<DirectoryWatch>?
+    /// What reports changes, as long as the kernel gives watches; nil when it gave none at the beginning.
+    private let queue: Shared<DirectoryWatch>?
+    /// Without a queue, a set that is never readable.
+    private var nothing: Shared<EpollSet>?
+    /// Whether it may scan at an interval where the kernel gives no watch.
     private let scanning: IntervalScans?
+    /// How often to read everything; nil while the kernel reports changes.
+    private var interval: Duration?
     /// When to read the directory although the descriptor is not readable; never while the kernel reports changes.
     private(set) var nextCheck = MonotonicInstant.distantFuture
     /// The directory above that of names, as a path.
@@ -47,9 +44,9 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     let mayBeShared: Bool
     /// For each watch on the path, the names in that directory that lead on.
     var namesOnPath: [CInt: Set<[UInt8]>] = [:]
-    var watch: CInt = -1
-    /// The watch of the declared sockets.
-    var declared: CInt = -1
+    /// The watch of the directory of names, and that of the declared sockets; -1 for none.
+    var watchOfNames: CInt = -1
+    var watchOfDeclared: CInt = -1
     /// The directory of names; nil while it is not there.
     var names: TrustedDirectory?
 
@@ -67,79 +64,60 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     ) throws(PortError) -> NameDirectoryWatch {
         do throws(PortError) {
             var watch = NameDirectoryWatch(
-                .reports(Shared(try makeWatch())), path, followsDeclared, mayBeShared, scanning)
+                queue: Shared(try makeQueue()), scanning: scanning, path: path, followsDeclared: followsDeclared,
+                mayBeShared: mayBeShared)
             try watch.begin()
             return watch
         } catch {
-            guard error.code == .watchLimit, let scanning, let interval = scanning.interval else { throw error }
-            var watch = NameDirectoryWatch(
-                .interval(Shared(try nothing()), scanning, interval), path, followsDeclared, mayBeShared, scanning)
-            watch.nextCheck = .now
-            return watch
+            guard error.code == .watchLimit, let interval = scanning?.interval else { throw error }
+            return NameDirectoryWatch(
+                queue: nil, nothing: Shared(try PortError.converting(EpollSet())), scanning: scanning,
+                interval: interval, nextCheck: .now, path: path, followsDeclared: followsDeclared,
+                mayBeShared: mayBeShared)
         }
     }
 
-    /// A descriptor that never becomes readable.
-    private static func nothing() throws(PortError) -> EpollSet {
-        try PortError.converting(EpollSet())
-    }
-
-    private init(
-        _ kernel: Kernel, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool, _ scanning: IntervalScans?
-    ) {
-        self.scanning = scanning
-        self.kernel = kernel
-        self.path = path
-        self.followsDeclared = followsDeclared
-        self.mayBeShared = mayBeShared
-    }
-
-    /// The descriptor to wait on: readable while changes wait.
-    var raw: CInt {
-        if let replaced { return replaced.value.raw }
-        return switch kernel {
-        case .reports(let watch): watch.value.raw
-        case .interval(let nothing, _, _): nothing.value.raw
-        }
-    }
+    /// The descriptor to wait on, the same always: readable while changes wait.
+    var raw: CInt { queue?.value.raw ?? nothing?.value.raw ?? -1 }
 
     /// Returns what has changed since the last call. Never waits.
     ///
     /// - Throws: as ``begin(at:followsDeclared:)``; then it begins anew at the next call, with everything.
     mutating func changes() throws(PortError) -> Changes {
+        if let interval { return try scan(interval) }
         do throws(PortError) {
             return try reportedChanges()
         } catch {
-            guard error.code == .watchLimit, case .reports(let watch) = kernel, let scanning,
-                let interval = scanning.interval
-            else { throw error }
-            (kernel, replaced) = (.interval(Shared(try Self.nothing()), scanning, interval), watch)
-            nextCheck = .now
-            return try reportedChanges()
+            guard error.code == .watchLimit, let interval = scanning?.interval else { throw error }
+            (self.interval, nextCheck) = (interval, .now)
+            return try scan(interval)
         }
     }
 
+    /// Reports everything, if the interval has passed.
+    private mutating func scan(_ interval: Duration) throws(PortError) -> Changes {
+        // Further reports of the kernel mean nothing, and would end each wait.
+        if let queue { _ = try? queue.value.reports() }
+        guard nextCheck <= .now else { return .files([]) }
+        scanning?.count.add(1, ordering: .relaxed)
+        nextCheck = .after(interval)
+        names = try openNames()
+        return .everything
+    }
+
     private mutating func reportedChanges() throws(PortError) -> Changes {
-        if case .interval(_, let scanning, let interval) = kernel {
-            // Its further reports mean nothing, and would end each wait.
-            if let replaced { _ = try? replaced.value.reports() }
-            guard nextCheck <= .now else { return .files([]) }
-            scanning.count.add(1, ordering: .relaxed)
-            nextCheck = .after(interval)
-            names = try openNames()
-            return .everything
-        }
+        guard let queue else { return .everything }
         var files: [String: Int] = [:]
         var count = 0
         var hasLost = false
         for round in 1...Tuning.readLimit {
-            let reports = try read()
+            let reports = try PortError.converting(queue.value.reports())
             if reports.isEmpty { break }
             if round == Tuning.readLimit { hasLost = true }
             for report in reports {
                 count += 1
                 if report.events.contains(.overflow) { hasLost = true }
-                if report.watch == watch || report.watch == declared, !report.name.isEmpty {
+                if report.watch == watchOfNames || report.watch == watchOfDeclared, !report.name.isEmpty {
                     if PortName(fileName: report.name) != nil { files[report.name] = count }
                 } else if leadsElsewhere(report) {
                     try begin()
@@ -147,7 +125,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
                 }
             }
         }
-        if watch == -1 && namesOnPath.isEmpty {
+        if watchOfNames == -1 && namesOnPath.isEmpty {
             try begin()  // the last attempt failed
             hasLost = true
         }
@@ -161,18 +139,13 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     /// Whether the path to the directory may lead elsewhere since this report.
     private func leadsElsewhere(_ report: DirectoryReport) -> Bool {
-        if report.watch == watch { return true }
+        if report.watch == watchOfNames { return true }
         guard let names = namesOnPath[report.watch] else { return false }
         return report.name.isEmpty || names.contains(Array(report.name.utf8))
     }
 
-    private func read() throws(PortError) -> [DirectoryReport] {
-        guard case .reports(let watch) = kernel else { return [] }
-        return try PortError.converting(watch.value.reports())
-    }
-
     /// The kernel gives the same error when no descriptor and when no inotify instance is left.
-    private static func makeWatch() throws(PortError) -> DirectoryWatch {
+    private static func makeQueue() throws(PortError) -> DirectoryWatch {
         do throws(SystemError) {
             return try DirectoryWatch()
         } catch {
@@ -207,8 +180,10 @@ extension NameDirectoryWatch {
     }
 
     private mutating func end() {
-        for number in [watch, declared] + namesOnPath.keys where number != -1 { remove(number) }
-        (watch, declared) = (-1, -1)
+        for number in [watchOfNames, watchOfDeclared] + namesOnPath.keys where number != -1 {
+            queue?.value.remove(number)
+        }
+        (watchOfNames, watchOfDeclared) = (-1, -1)
         namesOnPath = [:]
         names = nil
     }
@@ -218,9 +193,9 @@ extension NameDirectoryWatch {
         let directory = try openNames()
         let seen = try resolve()
         if let directory {
-            watch = try add("/proc/self/fd/\(directory.raw)", Self.atName) ?? -1
+            watchOfNames = try add("/proc/self/fd/\(directory.raw)", Self.atName) ?? -1
             // By its path where /proc is not mounted; the check below shows whether that still leads there.
-            if watch == -1 { watch = try add(directory.path, Self.atName) ?? -1 }
+            if watchOfNames == -1 { watchOfNames = try add(directory.path, Self.atName) ?? -1 }
         }
         var events: [CInt: DirectoryEvents] = [:]
         for step in seen.steps { try addOnPath(step, isOptional: step.directory != seen.last, &events) }
@@ -228,13 +203,13 @@ extension NameDirectoryWatch {
             try addOnPath(
                 PathWalk.Step(directory: top, names: [Array("declared".utf8)], mayChange: true), isOptional: false,
                 &events)
-            declared = try add(top + "/declared", Self.atDeclared) ?? -1
+            watchOfDeclared = try add(top + "/declared", Self.atDeclared) ?? -1
         }
         // Did it change before the watches were there?
         guard try resolve() == seen else { return false }
         guard let directory else { return !seen.isWhole }
         names = directory
-        return watch != -1 && directory.checkCurrent()
+        return watchOfNames != -1 && directory.checkCurrent()
     }
 
     private func openNames() throws(PortError) -> TrustedDirectory? {
@@ -268,15 +243,10 @@ extension NameDirectoryWatch {
         }
     }
 
-    private func remove(_ number: CInt) {
-        if case .reports(let watch) = kernel { watch.value.remove(number) }
-    }
-
     /// - Returns: nil when the directory is not there.
     private func add(_ path: String, _ events: DirectoryEvents) throws(PortError) -> CInt? {
         do throws(SystemError) {
-            guard case .reports(let watch) = kernel else { return nil }
-            return try watch.value.add(path, events)
+            return try queue?.value.add(path, events)
         } catch {
             if error.isMissingPath { return nil }
             // An error for one path may concern its file system only.
