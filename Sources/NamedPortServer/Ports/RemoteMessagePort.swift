@@ -16,8 +16,8 @@ import Synchronization
 public final class RemoteMessagePort: Sendable {
     struct State: Sendable {
         var isInvalid = false
-        /// The watch of the end, and the right's notice, to be cancelled when there is no watch any more.
-        var watch: DeathWatcher?
+        /// The watcher of the end, and the right's notice, to be cancelled when there is no watcher any more.
+        var watcher: DeathWatcher?
         var request: NoticeRequest?
         /// The object's key among the shared ones.
         var sharedKey: SharedKey?
@@ -167,25 +167,25 @@ extension RemoteMessagePort {
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
     ) throws(PortError) {
         try forkGuard.check()
-        let watch = handler.map { DeathWatcher(loop: loop, mode: mode, handler: $0) }
+        let watcher = handler.map { DeathWatcher(loop: loop, mode: mode, handler: $0) }
         let (isInvalid, old) = state.withLock { state in
-            let old = state.removeWatch()
-            if !state.isInvalid { state.watch = watch }
+            let old = state.removeWatcher()
+            if !state.isInvalid { state.watcher = watcher }
             return (state.isInvalid, old)
         }
         old.request?.cancel()
-        guard let watch else { return }
-        if isInvalid { return Self.notify(watch) }
+        guard let watcher else { return }
+        if isInvalid { return Self.notify(watcher) }
         do throws(PortError) {
-            let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(watch) }
+            let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(watcher) }
             let isWanted = state.withLock { state in
-                let isWanted = state.watch === watch
+                let isWanted = state.watcher === watcher
                 if isWanted { state.request = request }
                 return isWanted
             }
             if !isWanted { request.cancel() }  // it was replaced, or notified, meanwhile
         } catch {
-            if remove(watch) { throw error }
+            if remove(watcher) { throw error }
         }
     }
 
@@ -206,7 +206,7 @@ extension RemoteMessagePort {
     }
 
     /// Whether there is a handler to call at the end. `CFMessagePortGetInvalidationCallBack`.
-    public var hasInvalidationHandler: Bool { !isInherited && state.withLock { $0.watch != nil } }
+    public var hasInvalidationHandler: Bool { !isInherited && state.withLock { $0.watcher != nil } }
 
     /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
     ///
@@ -218,28 +218,28 @@ extension RemoteMessagePort {
         if isInherited { return }
         let old = state.withLock { state in
             state.isInvalid = true
-            return state.removeWatch()
+            return state.removeWatcher()
         }
         old.request?.cancel()
         requests.close(PortError(.peerDied))
-        if let watch = old.watch { Self.notify(watch) }
+        if let watcher = old.watcher { Self.notify(watcher) }
     }
 
-    /// Called on the watch's loop when the port is gone.
-    private func portDidEnd(_ watch: DeathWatcher) {
-        if remove(watch, isInvalid: true) { Self.notify(watch) }
+    /// Called on the watcher's loop when the port is gone.
+    private func portDidEnd(_ watcher: DeathWatcher) {
+        if remove(watcher, isInvalid: true) { Self.notify(watcher) }
     }
 
     /// Calls the handler on its loop: immediately, if that is the current thread's. The thread that calls this has
     /// removed the handler first, so it is called once.
-    private static func notify(_ watch: DeathWatcher) {
-        if watch.loop.isCurrent { watch.handler() } else { watch.notify() }
+    private static func notify(_ watcher: DeathWatcher) {
+        if watcher.loop.isCurrent { watcher.handler() } else { watcher.notify() }
     }
 
-    private func remove(_ watch: DeathWatcher, isInvalid: Bool = false) -> Bool {
+    private func remove(_ watcher: DeathWatcher, isInvalid: Bool = false) -> Bool {
         state.withLock { state in
-            guard state.watch === watch else { return false }
-            _ = state.removeWatch()
+            guard state.watcher === watcher else { return false }
+            _ = state.removeWatcher()
             if isInvalid { state.isInvalid = true }
             return true
         }
@@ -247,9 +247,9 @@ extension RemoteMessagePort {
 }
 
 extension RemoteMessagePort.State {
-    /// Removes the watch of the end, so that it is called once.
-    mutating func removeWatch() -> (watch: DeathWatcher?, request: NoticeRequest?) {
-        (watch.take(), request.take())
+    /// Removes the watcher of the end, so that it is called once.
+    mutating func removeWatcher() -> (watcher: DeathWatcher?, request: NoticeRequest?) {
+        (watcher.take(), request.take())
     }
 }
 

@@ -210,8 +210,8 @@ extension PortNameServer {
     ///   - deadline: when to give up.
     /// - Returns: the watch, already begun.
     /// - Throws: `nameUnknown`; as `PortWatch.init`.
-    package func watch(
-        _ name: String, byteLimit: Int, until deadline: MonotonicInstant
+    package func watchMessages(
+        of name: String, byteLimit: Int, until deadline: MonotonicInstant
     ) throws(PortError) -> PortWatch {
         let portName = try PortName(name)
         guard let record = try NameRecord.read(of: portName, in: try openDirectory().names) else {

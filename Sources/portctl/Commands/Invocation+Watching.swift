@@ -7,8 +7,8 @@ extension Invocation {
     /// Follows a port's messages until its owner ends, or a signal comes.
     func watch() throws {
         Interrupt.endsProgram()
-        var watch = try nameServer().watch(
-            name, byteLimit: size("--bytes"), until: .after(duration("--timeout")))
+        var watch = try nameServer().watchMessages(
+            of: name, byteLimit: size("--bytes"), until: .after(duration("--timeout")))
         if !has("--json"), Console.isTerminal() { Console.note("Watching \(name.shown); Ctrl-C ends.") }
         var left = count("--count") ?? .max
         while left > 0, let event = try watch.next(until: .distantFuture) {
