@@ -47,15 +47,14 @@ enum Candidates: Equatable {
 
 /// A position in a command line. Wrong words are accepted as if they were right: the line is not finished.
 private struct CompletionContext {
-    private var command: CommandDescription?
+    /// The command and its arguments that come before.
+    private var words: [String] = []
     private var directory: String?
-    /// How many of the command's arguments come before.
-    private var count = 0
     /// The option whose value comes next.
     private var option: Option?
     private var isAfterDashes = false
-    /// There is no such command, so nothing is known of the words that follow.
-    private var isWrong = false
+
+    private var command: CommandDescription? { words.first.flatMap { Command(rawValue: $0) }?.description }
 
     mutating func pass(_ word: String) {
         if let option = option.take() {
@@ -63,12 +62,7 @@ private struct CompletionContext {
         } else if word == "--", !isAfterDashes {
             isAfterDashes = true
         } else if isAfterDashes || !word.hasPrefix("-") || word == "-" || word.dropFirst().first?.isNumber == true {
-            if command != nil {
-                count += 1
-            } else {
-                command = Command(rawValue: word)?.description
-                isWrong = command == nil
-            }
+            words = command == nil ? [word] : words + [word]
         } else if let (option, value) = find(word) {
             if let value { note(value, for: option) } else { self.option = option }
         }
@@ -86,7 +80,8 @@ private struct CompletionContext {
     }
 
     func candidates(for word: String, _ names: Candidates.Names) -> Candidates {
-        if isWrong { return .words([]) }
+        // Nothing is known of the words that follow a wrong command.
+        if command == nil, !words.isEmpty { return .words([]) }
         if let kind = option?.value?.kind { return candidates(of: kind, names) }
         if isAfterDashes, let command, command.program != .none {
             // For `completion` the words there are not another program's.
@@ -100,8 +95,8 @@ private struct CompletionContext {
             return .words(options.map { .init(text: $0.name, meaning: $0.summary) } + dashes)
         }
         guard let command else { return candidates(of: .command, names) }
-        if command.arguments.indices.contains(count) {
-            let candidates = candidates(of: command.arguments[count].kind, names)
+        if let argument = command.arguments.dropFirst(words.count - 1).first {
+            let candidates = candidates(of: argument.kind, names)
             guard command.program == .alternative, case .words(let words) = candidates else { return candidates }
             return .words(words + dashes)
         }
@@ -111,7 +106,7 @@ private struct CompletionContext {
     /// The `--` before the program that the command runs.
     private var dashes: [Candidates.Word] {
         guard let command, !isAfterDashes else { return [] }
-        let isComplete = command.arguments.count <= count || command.program == .alternative && count == 0
+        let isComplete = command.arguments.count < words.count || command.program == .alternative && words.count == 1
         return command.program == .none || !isComplete ? [] : [.init(text: "--", meaning: "a command follows")]
     }
 
