@@ -23,11 +23,8 @@ package final class DeclaredName: Sendable {
     /// The listening socket, which the owner will inherit.
     package var rawValue: CInt { socket.raw }
 
-    /// Listens for a name.
+    /// Listens for a name in the directory of a name server.
     ///
-    /// - Parameters:
-    ///   - name: the name.
-    ///   - server: the name server in whose directory the name is.
     /// - Throws: `nameTaken` when a live port has the name, or another supervisor listens for it; as
     ///   ``PortNameServer/register(_:name:)``.
     package init(_ name: String, in server: PortNameServer) throws(PortError) {

@@ -84,12 +84,10 @@ struct InheritedSockets: Sendable {
 
     /// Whether two paths are in the same directory.
     private static func isSibling(_ path: String, of other: String) -> Bool {
-        guard let directory = directory(of: path), let otherDirectory = Self.directory(of: other) else { return false }
-        return isSame(directory, otherDirectory)
-    }
-
-    private static func directory(of path: String) -> String? {
-        path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) }
+        let directories = [path, other].compactMap { path in
+            path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) }
+        }
+        return directories.count == 2 && isSame(directories[0], directories[1])
     }
 
     /// Why no port can listen with a descriptor; nil when a port can, and then the descriptor is non-blocking from now

@@ -36,7 +36,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     private var interval: Duration?
     /// When to read the directory although the descriptor is not readable; never while the kernel reports changes.
     private(set) var nextCheck = MonotonicInstant.distantFuture
-    /// The directory above that of names, as a path.
+    /// The directory above that of names, as an absolute path.
     let path: String
     /// Whether sockets that a supervisor declares are reported too, by the same file names.
     let followsDeclared: Bool
@@ -50,14 +50,8 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     /// The directory of names; nil while it is not there.
     var names: TrustedDirectory?
 
-    /// Begins to watch.
+    /// Begins to report what changes from now on.
     ///
-    /// - Parameters:
-    ///   - path: the directory above that of names: an absolute path.
-    ///   - followsDeclared: whether to report declared sockets too.
-    ///   - mayBeShared: whether the directory may be a shared one.
-    ///   - scanning: whether it may scan at an interval where the kernel gives no watch.
-    /// - Returns: the watch, which reports what changes from now on.
     /// - Throws: `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`.
     static func begin(
         at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false, scanning: IntervalScans? = nil

@@ -37,11 +37,7 @@ final class NameMonitor: Sendable {
 
     /// Begins to watch; the first names that it reports are those that are held now.
     ///
-    /// - Parameters:
-    ///   - path: the directory above that of names.
-    ///   - mayBeShared: whether the directory may be a shared one.
-    ///   - scanning: whether it may scan at an interval where the kernel gives no watch.
-    /// - Throws: as `NameDirectoryWatch.begin`.
+    /// Parameters and errors are those of `NameDirectoryWatch.begin`.
     init(_ path: String, mayBeShared: Bool = false, scanning: IntervalScans? = nil) throws(PortError) {
         let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared, scanning: scanning)
         epoll = try PortError.converting(EpollSet())
@@ -98,7 +94,11 @@ final class NameMonitor: Sendable {
         } else if case .files(let files) = changes {
             for file in files { try note(file, in: names, &state) }
         }
-        for owner in ended { try ownerDidEnd(Int32(truncatingIfNeeded: owner), in: names, &state) }
+        for owner in ended.map({ Int32(truncatingIfNeeded: $0) }) {
+            forget(owner, &state)
+            // A name whose lock is held although its owner has ended is held by a child that the owner forked.
+            for file in state.table.files(of: owner) { try note(file, in: names, &state) }
+        }
         try watchOwners(in: names, &state)
         dropIdleOwners(&state)
     }
@@ -136,7 +136,9 @@ final class NameMonitor: Sendable {
     private func watch(_ owner: Int32, _ state: inout State) -> Bool {
         guard state.owners.count < Tuning.ownerLimit else { return false }
         do throws(SystemError) {
-            guard let process = try sysProcessDescriptor(of: owner), try !hasEnded(process) else { return false }
+            guard let process = try sysProcessDescriptor(of: owner),
+                try sysPoll(process.raw, .readable, until: .distantPast).isEmpty
+            else { return false }  // it has ended
             let descriptor = SharedDescriptor(process)
             try epoll.add(descriptor.rawValue, .readable, key: UInt64(owner))
             state.owners[owner] = descriptor
@@ -144,16 +146,6 @@ final class NameMonitor: Sendable {
         } catch {
             return false
         }
-    }
-
-    private func hasEnded(_ process: borrowing FileDescriptor) throws(SystemError) -> Bool {
-        try !sysPoll(process.raw, .readable, until: .distantPast).isEmpty
-    }
-
-    /// A name whose lock is held although its owner has ended is held by a child that the owner forked.
-    private func ownerDidEnd(_ owner: Int32, in names: TrustedDirectory, _ state: inout State) throws(PortError) {
-        forget(owner, &state)
-        for file in state.table.files(of: owner) { try note(file, in: names, &state) }
     }
 
     private func dropIdleOwners(_ state: inout State) {
@@ -182,10 +174,11 @@ public enum NameEvent: Hashable, Sendable, CustomStringConvertible {
 
     /// One line.
     public var description: String {
-        switch self {
-        case .appeared(let registration): "appeared: \(registration)"
-        case .went(let registration): "went: \(registration)"
-        }
+        "\(isAppearance ? "appeared" : "went"): \(registration)"
+    }
+
+    fileprivate var isAppearance: Bool {
+        if case .appeared = self { true } else { false }
     }
 }
 
@@ -220,12 +213,6 @@ struct NameSnapshot: Sendable {
             left.isAppearance == right.isAppearance
                 ? left.registration.name < right.registration.name : right.isAppearance
         }
-    }
-}
-
-extension NameEvent {
-    fileprivate var isAppearance: Bool {
-        if case .appeared = self { true } else { false }
     }
 }
 

@@ -110,22 +110,6 @@ extension PortNameServer {
         /// in another PID namespace.
         public let ownerStart: Duration?
 
-        init(name: String, owner: Int32, since: MonotonicInstant, ownerStart: Duration?) {
-            self.name = name
-            self.owner = owner
-            self.since = since
-            self.ownerStart = ownerStart
-        }
-
-        /// Reads when the owner started.
-        init(_ name: PortName, _ record: NameRecord) {
-            let (seconds, overflow) = record.since.multipliedReportingOverflow(by: 1_000_000_000)
-            self.init(
-                name: name.string, owner: record.owner,
-                since: overflow ? .distantFuture : MonotonicInstant(nanoseconds: seconds),
-                ownerStart: sysProcessStart(record.owner))
-        }
-
         /// For how long the name has been held.
         public var age: Duration { since.duration(to: .now) }
 
@@ -139,5 +123,16 @@ extension PortNameServer {
 
         /// Name, owner, and since when. Characters of the name that would act on a terminal are escaped.
         public var description: String { "\(harmlessText(name)): process \(owner), since \(sinceTime)" }
+    }
+}
+
+extension PortNameServer.Registration {
+    /// Reads when the owner started.
+    init(_ name: PortName, _ record: NameRecord) {
+        let (seconds, overflow) = record.since.multipliedReportingOverflow(by: 1_000_000_000)
+        self.init(
+            name: name.string, owner: record.owner,
+            since: overflow ? .distantFuture : MonotonicInstant(nanoseconds: seconds),
+            ownerStart: sysProcessStart(record.owner))
     }
 }

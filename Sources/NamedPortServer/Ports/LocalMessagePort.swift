@@ -79,7 +79,10 @@ public final class LocalMessagePort: Sendable {
         queueLimit: Int = MachPort.defaultQueueLimit, handler: @escaping Handler
     ) throws(PortError) {
         self.init(nameServer: nameServer, queueLimit: queueLimit, handler: handler)
-        try checkIn(as: name)
+        try Self.naming.withLock { (_) throws(PortError) in
+            try nameServer.checkIn(port, name: name)
+            heldName.withLock { $0 = name }
+        }
     }
 
     deinit {
@@ -134,15 +137,6 @@ extension LocalMessagePort {
             if newName == oldName, nameServer.holds(newName, for: port.localPort) { return }
             try nameServer.register(port, name: name)
             if let oldName, oldName != newName { nameServer.free(oldName, of: port.localPort) }
-            heldName.withLock { $0 = name }
-        }
-    }
-
-    /// Checks in for the name and the socket that a supervisor declared for this process.
-    /// ``PortNameServer/checkIn(_:name:)``.
-    func checkIn(as name: String) throws(PortError) {
-        try Self.naming.withLock { (_) throws(PortError) in
-            try nameServer.checkIn(port, name: name)
             heldName.withLock { $0 = name }
         }
     }

@@ -171,19 +171,12 @@ public struct NameEvents: AsyncSequence, Sendable {
         }
 
         nonisolated(nonsending) private mutating func nextEvent() async throws(PortError) -> NameEvent? {
-            let monitor = try begun()
-            while !Task.isCancelled {
+            if monitor == nil { monitor = try server.monitor() }
+            while !Task.isCancelled, let monitor {
                 if let event = try monitor.next() { return event }
                 try await TaskWaiter.wait(for: monitor.raw, until: monitor.nextCheck)
             }
             return nil
-        }
-
-        private mutating func begun() throws(PortError) -> NameMonitor {
-            if let monitor { return monitor }
-            let made = try server.monitor()
-            monitor = made
-            return made
         }
     }
 }

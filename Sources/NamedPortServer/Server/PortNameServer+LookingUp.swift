@@ -202,12 +202,8 @@ extension PortNameServer {
 }
 
 extension PortNameServer {
-    /// Watches the messages of the port that has a name.
+    /// Watches the messages of the port that has a name: `byteLimit` bytes of each.
     ///
-    /// - Parameters:
-    ///   - name: the name.
-    ///   - byteLimit: how many bytes of each message.
-    ///   - deadline: when to give up.
     /// - Returns: the watch, already begun.
     /// - Throws: `nameUnknown`; as `PortWatch.init`.
     package func watchMessages(

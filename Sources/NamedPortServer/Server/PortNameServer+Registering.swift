@@ -9,6 +9,7 @@ import Synchronization
 extension PortError.StaticReason {
     fileprivate static let addressElsewhere = Self(
         "the port has an address that other users cannot reach: register it in the shared directory first")
+    fileprivate static let hasAddress = Self("the port has an address already: a port checks in before anything else")
 }
 
 extension PortNameServer {
@@ -47,14 +48,9 @@ extension PortNameServer {
         }
     }
 
-    /// Locks a name, has `body` write its record, and makes the name end with the port.
+    /// Locks a name, has `body` write its record with the port's address, and makes the name end with the port. Before
+    /// that calls `prepare`, when the name seems to be free.
     ///
-    /// - Parameters:
-    ///   - name: the name.
-    ///   - port: the port.
-    ///   - directory: the directory in which the name is.
-    ///   - prepare: called before the name is locked, when it seems to be free.
-    ///   - body: calls its argument with the port's address.
     /// - Throws: as `lock`; what `prepare` and `body` throw. The name is not held then.
     func hold(
         _ name: PortName, for port: MachPort, in directory: PortDirectory,
@@ -188,7 +184,8 @@ extension PortNameServer {
                 try hold(portName, for: port, in: directory) { (write) throws(PortError) in
                     // Clients can connect already, so the name may be seen before the port listens.
                     try write(address)
-                    guard try port.localPort.listen(on: Self.listener(descriptor, address)) != nil else {
+                    let copy = try PortError.converting(sysDuplicate(descriptor))
+                    guard try port.localPort.listen(on: Listener(inherited: copy, path: address.path)) != nil else {
                         throw PortError(.activationInvalid, subject: .reason(.hasAddress))
                     }
                 }
@@ -197,14 +194,6 @@ extension PortNameServer {
             throw error.at(name: name)
         }
     }
-
-    private static func listener(_ descriptor: CInt, _ address: PortAddress) throws(PortError) -> Listener {
-        Listener(inherited: try PortError.converting(sysDuplicate(descriptor)), path: address.path)
-    }
-}
-
-extension PortError.StaticReason {
-    fileprivate static let hasAddress = Self("the port has an address already: a port checks in before anything else")
 }
 
 // MARK: - Locking
@@ -213,12 +202,8 @@ extension PortError.StaticReason {
 // or to sweep the file away. Each needs a few system calls. So a process that finds such a file tries again, soon at
 // first and then less often, and in the end accepts what it finds.
 extension PortNameServer {
-    /// Locks a name's file.
+    /// Locks a name's file. Before that calls `prepare`, when the name seems to be free.
     ///
-    /// - Parameters:
-    ///   - name: the name.
-    ///   - names: the directory of names.
-    ///   - prepare: called before the file is locked, when the name seems to be free.
     /// - Returns: the file, with the contents that a dead owner left.
     /// - Throws: `nameTaken`, with the owner, if the file names one; what `prepare` throws.
     static func lock(
