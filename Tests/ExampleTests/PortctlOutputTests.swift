@@ -62,15 +62,15 @@ struct PortctlOutputTests {
         (statistics.messageCount, statistics.byteCount, statistics.queueCount, statistics.queueLimit) = (3, 2048, 4, 4)
         var row = NameListing(
             name: "a\nb", owner: 7, command: nil, since: "2026-11-21T14:37:10Z", age: .seconds(61),
-            state: .running(statistics))
+            answer: .answered(statistics))
         #expect(row.cells == ["a\\nb", "7", "-", "0", "4/4", "3", "2K", "0"])
         #expect(row.style == .alarming)
-        let others: [(NameListing.State, [String], Style)] = [
+        let others: [(StatisticsReply?, [String], Style)] = [
             (.busy, ["-", "busy", "-", "-", "-"], .suspicious), (.silent, ["-", "-", "-", "-", "-"], .silent),
-            (.waiting, ["-", "waiting", "-", "-", "-"], .silent),
+            (nil, ["-", "waiting", "-", "-", "-"], .silent),
         ]
-        for (state, cells, style) in others {
-            row.state = state
+        for (answer, cells, style) in others {
+            row.answer = answer
             #expect(row.cells.suffix(5) == cells[...] && row.style == style)
             #expect(row.facts.last?.0 == "State")
         }

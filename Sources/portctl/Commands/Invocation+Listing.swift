@@ -29,9 +29,9 @@ extension Invocation {
     /// All names: those of live ports, and those whose owners are started on demand.
     private func rows(_ server: PortNameServer) throws -> [NameListing] {
         let running = try server.listAnswers(within: duration("--timeout")).compactMap { registration, answer in
-            isShown(registration) ? NameListing(registration, NameListing.State(answer)) : nil
+            isShown(registration) ? NameListing(registration, answer) : nil
         }
-        let waiting = try server.listDeclared().map { NameListing($0, .waiting) }
+        let waiting = try server.listDeclared().map { NameListing($0, nil) }
         return (running + waiting).sorted { $0.name < $1.name }
     }
 

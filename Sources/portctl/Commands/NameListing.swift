@@ -5,43 +5,14 @@ import NamedPortServer
 
 /// What is known of a name, and how to show it.
 struct NameListing {
-    /// The state of the port.
-    enum State: Hashable {
-        case running(PortStatistics)
-        /// Its owner is alive, and has not answered in time.
-        case busy
-        /// Its owner does not report its state.
-        case silent
-        /// Its owner is started when a client connects; `owner` listens until then.
-        case waiting
-
-        init(_ answer: StatisticsReply) {
-            self =
-                switch answer {
-                case .answered(let statistics): .running(statistics)
-                case .busy: .busy
-                case .silent: .silent
-                }
-        }
-
-        /// Its name in JSON.
-        var name: String {
-            switch self {
-            case .running: "running"
-            case .busy: "busy"
-            case .silent: "silent"
-            case .waiting: "waiting"
-            }
-        }
-    }
-
     var name: String
     var owner: Int32
     /// The owner's program and its arguments; nil when they cannot be read.
     var command: String?
     var since: String
     var age: Duration
-    var state: State
+    /// What its port's owner answers; nil when that is started by the first client: `owner` listens until then.
+    var answer: StatisticsReply?
 
     static let columns: [Table.Column] = [
         .init(title: "NAME", narrowest: 12, comfortable: 32), .init(title: "OWNER", isRight: true, expendability: 1),
@@ -51,8 +22,14 @@ struct NameListing {
         .init(title: "DROPS", isRight: true, expendability: 2),
     ]
 
-    var statistics: PortStatistics? {
-        if case .running(let statistics) = state { statistics } else { nil }
+    /// The state of the port: its name in JSON, and the text for people.
+    private var state: (name: String, text: String) {
+        switch answer {
+        case .answered?: ("running", "running")
+        case .busy?: ("busy", "busy: the owner lives, and did not answer in time")
+        case .silent?: ("silent", "the owner does not report")
+        case nil: ("waiting", "waiting: the owner is started when a client connects")
+        }
     }
 
     var cells: [String] {
@@ -60,34 +37,34 @@ struct NameListing {
     }
 
     private var numbers: [String] {
-        switch state {
-        case .running(let answered):
+        switch answer {
+        case .answered(let answered)?:
             [
                 "\(answered.clientCount)", "\(answered.queueCount)/\(answered.queueLimit)", "\(answered.messageCount)",
                 answered.byteCount.shownAsSize, "\(answered.droppedMessageCount)",
             ]
-        case .busy, .waiting: ["-", state.name, "-", "-", "-"]
-        case .silent: ["-", "-", "-", "-", "-"]
+        case .busy?, nil: ["-", state.name, "-", "-", "-"]
+        case .silent?: ["-", "-", "-", "-", "-"]
         }
     }
 
     var style: Style {
-        switch state {
-        case .running(let answered) where answered.queueCount >= answered.queueLimit: .alarming
-        case .running(let answered): answered.droppedMessageCount > 0 ? .suspicious : .plain
-        case .busy: .suspicious
-        case .silent, .waiting: .silent
+        switch answer {
+        case .answered(let answered)? where answered.queueCount >= answered.queueLimit: .alarming
+        case .answered(let answered)?: answered.droppedMessageCount > 0 ? .suspicious : .plain
+        case .busy?: .suspicious
+        case .silent?, nil: .silent
         }
     }
 
     /// The known facts, one per line.
     var facts: [(String, String)] {
         let facts = [
-            ("Name", name.shown), (state == .waiting ? "Held by" : "Owner", "process \(owner)"),
+            ("Name", name.shown), (answer == nil ? "Held by" : "Owner", "process \(owner)"),
             ("Command", command?.shown ?? "-"), ("Since", "\(since), \(ageText)"),
-            ("State", stateText),
+            ("State", state.text),
         ]
-        guard let answered = statistics else { return facts }
+        guard let answered = answer?.statistics else { return facts }
         return facts + [
             ("Peers", "\(answered.clientCount)"),
             (
@@ -106,22 +83,13 @@ struct NameListing {
         return seconds > 0 ? Duration.seconds(seconds).shown + " ago" : "just now"
     }
 
-    private var stateText: String {
-        switch state {
-        case .running: "running"
-        case .busy: "busy: the owner lives, and did not answer in time"
-        case .silent: "the owner does not report"
-        case .waiting: "waiting: the owner is started when a client connects"
-        }
-    }
-
     var json: JSONValue {
         .object([
             ("name", .text(name)), ("owner", .number(owner)), ("command", command.map { .text($0) } ?? .null),
             ("since", .text(since)), ("state", .text(state.name)),
             (
                 "statistics",
-                statistics.map { answered in
+                answer?.statistics.map { answered in
                     .object([
                         ("peers", .number(answered.clientCount)), ("queued", .number(answered.queueCount)),
                         ("queueLimit", .number(answered.queueLimit)),
@@ -136,10 +104,10 @@ struct NameListing {
 }
 
 extension NameListing {
-    init(_ registration: PortNameServer.Registration, _ state: State) {
+    init(_ registration: PortNameServer.Registration, _ answer: StatisticsReply?) {
         self.init(
             name: registration.name, owner: registration.owner, command: Self.command(of: registration.owner),
-            since: "\(registration.sinceTime)", age: registration.age, state: state)
+            since: "\(registration.sinceTime)", age: registration.age, answer: answer)
     }
 
     /// How many bytes of a command line are read at most: a process may have any number.
