@@ -68,8 +68,8 @@ struct HostileDirectoryTests {
     func entries() {
         let registration = PortNameServer.Registration(
             name: "a", owner: 1, since: MonotonicInstant(nanoseconds: 0), ownerStart: nil)
-        let entry = NameEntry(registration, socketPath: "/K")
-        #expect(!entry.isSame(as: NameEntry(registration, socketPath: "/" + Self.kelvin)))
+        let entry = NameEntry(registration: registration, socketPath: "/K")
+        #expect(!entry.isSame(as: NameEntry(registration: registration, socketPath: "/" + Self.kelvin)))
     }
 
     // MARK: Floods

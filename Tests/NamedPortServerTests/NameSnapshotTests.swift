@@ -9,7 +9,8 @@ import Testing
 @Suite("Names that come and go: values") struct NameSnapshotTests {
     private func entry(_ name: String, _ owner: Int32 = 1, since: Int64 = 0, _ path: String = "/s") -> NameEntry {
         NameEntry(
-            .init(name: name, owner: owner, since: MonotonicInstant(nanoseconds: since), ownerStart: nil),
+            registration: .init(
+                name: name, owner: owner, since: MonotonicInstant(nanoseconds: since), ownerStart: nil),
             socketPath: path)
     }
 

@@ -10,11 +10,6 @@ struct NameEntry: Sendable {
     let registration: PortNameServer.Registration
     let socketPath: String
 
-    init(_ registration: PortNameServer.Registration, socketPath: String) {
-        self.registration = registration
-        self.socketPath = socketPath
-    }
-
     /// Reads a file.
     ///
     /// - Returns: nil when no process holds the name, its record is not written yet, or the file cannot be opened or
@@ -27,7 +22,7 @@ struct NameEntry: Sendable {
             guard try LockedFile.isLocked(file, in: names), let held = try NameRules.contents(of: name, in: names),
                 let record = NameRecord(contents: held.contents)
             else { return nil }
-            return NameEntry(PortNameServer.Registration(name, record), socketPath: record.socketPath)
+            return NameEntry(registration: .init(name, record), socketPath: record.socketPath)
         } catch {
             if error.isOwnShortage { throw error }
             _ = try names.fileLock(decides: false)
@@ -52,17 +47,12 @@ struct NameEntry: Sendable {
 }
 
 extension NameRecord {
-    /// Reads the record in a name's file, whether or not the name is held.
+    /// Reads the record in a name's file, whether or not the name is held, and which user owns the file.
     ///
     /// - Returns: nil when there is no such file, or it is no record, or it cannot be opened or read.
     /// - Throws: `directoryUntrusted` when it is no regular file of this user alone; `descriptorLimit`,
     ///   `systemCallFailed` when this process has no descriptor or memory left.
-    static func read(of name: PortName, in names: TrustedDirectory) throws(PortError) -> NameRecord? {
-        try readSigned(of: name, in: names)?.record
-    }
-
-    /// The same, with the user that owns the file.
-    static func readSigned(
+    static func read(
         of name: PortName, in names: TrustedDirectory
     ) throws(PortError) -> (record: NameRecord, user: UInt32)? {
         do throws(PortError) {

@@ -240,7 +240,8 @@ final class NameWait: Sendable {
     func poll(isLast: Bool = false) throws(PortError) -> SendRight? {
         let (mustLookUp, isThere) = try state.withLock { (state) throws(PortError) in
             if isLast { state.watch.checkNow() }
-            let hasChanged = try state.watch.changes().concerns(file) || state.mustLookUp
+            let concerns = if case .files(let files) = try state.watch.changes() { files.contains(file) } else { true }
+            let hasChanged = concerns || state.mustLookUp
             if hasChanged { (state.nextTry, state.pause) = (.distantFuture, Tuning.declaredPauses.lowerBound) }
             let mustLookUp = hasChanged || state.nextTry <= .now
             state.mustLookUp = false
@@ -248,24 +249,13 @@ final class NameWait: Sendable {
         }
         guard mustLookUp else { return nil }
         // A look-up may make the directory; a wait for the name must not.
-        if let right = try isThere ? server.find(name) : findDeclared() { return right }
+        let right =
+            try isThere
+            ? server.find(name)
+            : PortNameServer.findDeclared(name, in: .existing("declared", in: path, mayBeShared: mayBeShared))
+        if let right { return right }
         let isDeclared = (try? sysStatus(atPath: declaredPath)) != nil
         state.withLock { $0.noteNoListener(isDeclared: isDeclared) }
         return nil
-    }
-}
-
-extension NameWait {
-    private func findDeclared() throws(PortError) -> SendRight? {
-        try PortNameServer.findDeclared(name, in: .existing("declared", in: path, mayBeShared: mayBeShared))
-    }
-}
-
-extension NameDirectoryWatch.Changes {
-    fileprivate func concerns(_ file: String) -> Bool {
-        switch self {
-        case .files(let files): files.contains(file)
-        case .everything: true
-        }
     }
 }

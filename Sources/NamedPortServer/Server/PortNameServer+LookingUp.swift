@@ -44,7 +44,7 @@ extension PortNameServer {
     /// The right to the port with a name; nil when there is none.
     func find(_ name: PortName, until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SendRight? {
         let directory = try openDirectory()
-        if let (record, user) = try NameRecord.readSigned(of: name, in: directory.names),
+        if let (record, user) = try NameRecord.read(of: name, in: directory.names),
             let right = try RightsTable.shared.right(to: PortAddress(path: record.socketPath), until: deadline)
         {
             if Self.leads(right, to: user, in: directory) { return right }
@@ -210,7 +210,7 @@ extension PortNameServer {
         of name: String, byteLimit: Int, until deadline: MonotonicInstant
     ) throws(PortError) -> PortWatch {
         let portName = try PortName(name)
-        guard let record = try NameRecord.read(of: portName, in: try openDirectory().names) else {
+        guard let (record, _) = try NameRecord.read(of: portName, in: openDirectory().names) else {
             throw PortError(.nameUnknown, subject: .name(name))
         }
         do throws(PortError) {
@@ -229,7 +229,7 @@ extension PortNameServer {
     ///
     /// - Returns: nil when another process has the name, or none.
     func ownPort(named name: PortName) throws(PortError) -> LocalPort? {
-        guard let record = try NameRecord.read(of: name, in: try openDirectory().names) else { return nil }
+        guard let (record, _) = try NameRecord.read(of: name, in: openDirectory().names) else { return nil }
         return RightsTable.shared.ownPort(at: PortAddress(path: record.socketPath))
     }
 }
