@@ -34,7 +34,10 @@ extension Invocation {
                 tracing?.stop()
                 Self.reply(message.bytes, to: message)
                 port.invalidate()
-                return flushReplies()
+                if !MachPort.flushReplies(within: Self.flushLimit) {
+                    Console.note("A client did not read within \(Self.flushLimit); what was left of its reply is lost.")
+                }
+                return
             }
             answer(message)
         }
@@ -73,11 +76,6 @@ extension Invocation {
 
     /// How long the process stays for clients that read too slowly to have room for their replies.
     private static let flushLimit = Duration.seconds(10)
-
-    private func flushReplies() {
-        if MachPort.flushReplies(within: Self.flushLimit) { return }
-        Console.note("A client did not read within \(Self.flushLimit); what was left of its reply is lost.")
-    }
 
     /// The requester may have gone meanwhile: then the reply has no receiver.
     private static func reply(_ bytes: [UInt8], to message: MachMessage) {

@@ -55,11 +55,6 @@ enum Console {
         return sysTerminalSize(STDOUT_FILENO)?.columns ?? 80
     }
 
-    /// How many lines the terminal has.
-    static func height() -> Int? {
-        isTerminal() ? sysTerminalSize(STDOUT_FILENO)?.rows : nil
-    }
-
     /// Whether to write in colour: on a terminal, unless NO_COLOR says otherwise (<https://no-color.org>).
     static func usesColour() -> Bool {
         isTerminal() && (sysEnvironment("NO_COLOR") ?? "").isEmpty && sysEnvironment("TERM") != "dumb"
@@ -96,8 +91,9 @@ struct Screen {
     }
 
     func show(_ lines: [Console.Line]) throws {
+        let height = isTerminal ? sysTerminalSize(STDOUT_FILENO)?.rows : nil
         try Console.write(
-            Self.text(lines, height: Console.height(), usesColour: Console.usesColour(), isTerminal: isTerminal))
+            Self.text(lines, height: height, usesColour: Console.usesColour(), isTerminal: isTerminal))
     }
 
     /// The text to write for the lines. On a terminal the last line counts those that do not fit.
