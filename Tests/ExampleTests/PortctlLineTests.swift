@@ -26,6 +26,17 @@ struct PortctlLineTests {
         }
     }
 
+    @Test("a slash or an equals sign counts as one also where an accent follows it")
+    func accents() throws {
+        for line in [["list", "--directory", "/\u{301}x"], ["list", "--directory=/\u{301}x"]] {
+            #expect(try Invocation(line).text("--directory") == "/\u{301}x")
+        }
+        let error = #expect(throws: UsageError.self) { _ = try Invocation(["list", "--directory=\u{301}/"]) }
+        #expect(error?.line.contains("is no absolute path") == true)
+        let missing = "./no\u{301}such/\u{301}program"
+        #expect(#expect(throws: Refusal.self) { try Program([missing]).check() }?.sentence.contains(missing) == true)
+    }
+
     @Test("what follows -- is data, or a command's words")
     func rest() throws {
         #expect(try Invocation(["send", "x", "1", "--", "--json"]).arguments["DATA"] == "--json")

@@ -305,12 +305,15 @@ struct HostileDirectoryTests {
         try await withFixture(leaving: .anything) { fixture in
             let directory = try PortDirectory.open(path: fixture.directory)
             let (left, held) = (LockedFile.asideName(), LockedFile.asideName())
-            close(creat("\(fixture.directory)/names/\(left)", 0o600))
+            // What comes after the prefix may be anything, also an accent.
+            for file in [left, LockedFile.asidePrefix + "\u{301}"] {
+                close(creat("\(fixture.directory)/names/\(file)", 0o600))
+            }
             guard case .locked(let lock) = try LockedFile.acquire(held, in: directory.names) else {
                 Issue.record("\(held) is locked by another process")
                 return
             }
-            #expect(directory.sweepNames() == 1)
+            #expect(directory.sweepNames() == 2)
             #expect(try sysList(in: directory.names.raw) == [held])
             lock.remove()
         }

@@ -3,6 +3,7 @@
 
 import Glibc
 import NamedPortServer
+import PortSystem
 import TestSupport
 import Testing
 
@@ -61,6 +62,12 @@ extension ChildProcess {
         try expect("ready", sourceLocation: sourceLocation)
         try write("take \(name)\n")
         try expect("taken", sourceLocation: sourceLocation)
+    }
+
+    /// Whether it has mapped the memory of a ring.
+    func hasRings() throws -> Bool {
+        let maps = try sysOpen("/proc/\(processID)/maps", .reading)
+        return String(decoding: try sysReadAll(maps.raw), as: UTF8.self).contains("/memfd:port-ring")
     }
 
     /// Kills the child and waits for its end.

@@ -58,6 +58,11 @@ import Testing
             try server.expect("ready")
             let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             for _ in 0..<200 { #expect(try port.ask(1, "abc") == "cba") }
+            let stay = ["connect-and-stay", fixture.directory, "name", "2"]
+            let other = try peer(after: "umount -l /proc", stay, at: fixture)
+            try other.expect("replies 2")
+            for end in [server, other] { #expect(try end.hasRings()) }
+            #expect(try other.waitForExit().end == .exited(0))
             let client = try peer(
                 after: "umount -l /proc", ["ask", fixture.directory, "name", "1", "abc"], at: fixture)
             try client.expect("reply cba")

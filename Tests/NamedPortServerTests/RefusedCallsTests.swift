@@ -29,12 +29,6 @@ struct RefusedCallsTests {
     /// The calls without which a service has no rings: its memory, or what wakes its loop.
     static let callsOfRings: Set = ["memfd_create", "memory-seals", "shutdown", "socketpair", "fallocate"]
 
-    /// Whether a process has mapped a ring.
-    private func hasRings(_ process: pid_t) throws -> Bool {
-        let maps = try sysOpen("/proc/\(process)/maps", .reading)
-        return String(decoding: try sysReadAll(maps.raw), as: UTF8.self).contains("/memfd:")
-    }
-
     @Test(
         "a service serves whichever call is refused, over rings where it can have them, and prints only a note on the main queue",
         arguments: calls,
@@ -45,7 +39,7 @@ struct RefusedCallsTests {
             try server.expect("ready")
             let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             for _ in 0..<200 { #expect(try port.ask(1, "abc") == "cba") }
-            #expect(try hasRings(server.processID) == !Self.callsOfRings.contains(call))
+            #expect(try server.hasRings() == !Self.callsOfRings.contains(call))
             let result = try server.waitForExit()
             #expect(result.end == .exited(0))
             let notes = result.errors.split(separator: "\n")
@@ -56,12 +50,14 @@ struct RefusedCallsTests {
 
     @Test(
         "a client sends requests whichever call is refused, after names were held with the locks of other processes",
-        arguments: calls)
-    func client(call: String) async throws {
+        arguments: calls, ["ENOSYS", "EPERM"])
+    func client(call: String, error: String) async throws {
         try await withFixture(leaving: .anything) { fixture in
             try withServer("name", at: fixture) { _ in
-                let client = try peer([call], ["ask", fixture.directory, "name", "1", "abc"], at: fixture)
-                try client.expect("reply cba")
+                let stay = ["connect-and-stay", fixture.directory, "name", "2"]
+                let client = try peer(["-e", error, call], stay, at: fixture)
+                try client.expect("replies 2")
+                #expect(try client.hasRings() == !Self.callsOfRings.contains(call))
                 #expect(try client.waitForExit().end == .exited(0))
             }
         }

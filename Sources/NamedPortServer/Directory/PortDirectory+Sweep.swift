@@ -17,7 +17,7 @@ extension PortDirectory {
         let isController = names.keepers.isAdministered(by: sysUserID())
         let isDenied = sharing.isShared && isController ? NameRules.denials(in: names) : { _, _ in false }
         for file in files.prefix(ProcessEndpoints.sweepLimit) {
-            if file.hasPrefix(LockedFile.asidePrefix) {
+            if file.utf8.starts(with: LockedFile.asidePrefix.utf8) {
                 // The process that moved it aside ended at that moment.
                 guard (try? LockedFile.isLocked(file, in: names)) == false, (try? sysUnlink(file, in: names.raw)) != nil
                 else { continue }

@@ -30,7 +30,7 @@ enum WordKind: Equatable {
                 nil
             }
         case .directory:
-            word.hasPrefix("/") ? nil : "\(word) is no absolute path; write it from / on."
+            word.utf8.first == UInt8(ascii: "/") ? nil : "\(word) is no absolute path; write it from / on."
         case .messageID:
             Int32(word) == nil ? "\(word) is no message id: a number from \(Int32.min) to \(Int32.max)." : nil
         case .processID:
@@ -106,7 +106,10 @@ extension Option {
 
     /// The parts of a word before and after its first equals sign; the whole word when it has none.
     static func parts(of word: String) -> [String] {
-        word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        // By bytes: a character may be an equals sign with an accent.
+        word.utf8.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false).map {
+            String(Substring($0))
+        }
     }
 
     static let json = flag("--json", "j", "writes JSON")

@@ -68,7 +68,7 @@ extension Invocation {
     }
 
     private static func makePrivateDirectory() throws(PortError) -> String {
-        let parent = sysEnvironment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
+        let parent = sysEnvironment("TMPDIR").flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil } ?? "/tmp"
         var path = Array("\(parent)/portctl.XXXXXX".utf8CString)
         guard mkdtemp(&path) != nil else { throw PortError(SystemError(errno), subject: .path(parent)) }
         return String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)

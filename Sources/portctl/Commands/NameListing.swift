@@ -125,7 +125,7 @@ extension NameListing {
     static func command(_ line: [UInt8]) -> String? {
         let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
         guard let program = words.first else { return nil }
-        let file = program.split(separator: "/").last.map(String.init) ?? program
+        let file = program.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? program
         return ([file] + words.dropFirst()).joined(separator: " ")
     }
 }

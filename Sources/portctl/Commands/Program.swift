@@ -36,25 +36,30 @@ struct Program {
     /// - Throws: the reason why it cannot be run.
     func check() throws(Refusal) {
         let name = words.first ?? ""
+        let isPath = Self.isPath(name)
         var reason = ENOENT
         for path in Self.paths(of: name) {
             var status = stat()
             guard stat(path, &status) == 0 else {
-                if name.contains("/") { reason = errno }
+                if isPath { reason = errno }
                 continue
             }
             let isDirectory = status.st_mode & S_IFMT == S_IFDIR
             if !isDirectory, access(path, X_OK) == 0 { return }
-            if !isDirectory || name.contains("/") { reason = EACCES }
+            if !isDirectory || isPath { reason = EACCES }
         }
         throw Refusal("The command \(name) cannot be run: \(SystemError(reason)).")
     }
 
+    private static func isPath(_ name: String) -> Bool { name.utf8.contains(UInt8(ascii: "/")) }
+
     /// The paths at which a shell searches for a command.
     private static func paths(of name: String) -> [String] {
-        if name.isEmpty || name.contains("/") { return [name] }
+        if name.isEmpty || isPath(name) { return [name] }
         let list = sysEnvironment("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        return list.split(separator: ":", omittingEmptySubsequences: false).map { ($0.isEmpty ? "." : $0) + "/" + name }
+        return list.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).map {
+            ($0.isEmpty ? "." : String(Substring($0))) + "/" + name
+        }
     }
 
     /// Waits for the end of a process.

@@ -174,10 +174,11 @@ struct Doctor: Sendable {
 
     /// Which variable led the library to the user's directory.
     static func rule(for path: String, variable: (String) -> String? = sysEnvironment) -> String {
-        if path == variable(PortDirectory.variable) { return "by \(PortDirectory.variable)" }
+        let own = PortDirectory.variable
+        if variable(own)?.utf8.elementsEqual(path.utf8) == true { return "by \(own)" }
         for name in ["XDG_RUNTIME_DIR", "RUNTIME_DIRECTORY", "TMPDIR"] {
-            guard let first = variable(name)?.split(separator: ":").first else { continue }
-            if path.hasPrefix("\(first)/swift-ports") { return "by \(name)" }
+            guard let first = variable(name)?.utf8.split(separator: UInt8(ascii: ":")).first else { continue }
+            if path.utf8.starts(with: Array(first) + Array("/swift-ports".utf8)) { return "by \(name)" }
         }
         return "as no variable says where"
     }
