@@ -151,7 +151,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Whether nothing more is read until descriptors are closed: at the right's end, and for a dead port, whose
     /// packets are in no account.
     private func mustWaitUntilClosed(_ sink: (any MessageSink)?, _ connection: SocketConnection) -> Bool {
-        connection.port == nil ? connection.throttleUntilClosed() : sink == nil && closingCount.isAtLimit
+        connection.isPortsEnd ? sink == nil && closingCount.isAtLimit : connection.throttleUntilClosed()
     }
 
     /// Whether nothing more is read for a port now.
@@ -171,7 +171,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// - Returns: whether that has changed for the port's receivers.
     private func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
         let isNow = path.isUnsettled && !connection.isClosed
-        return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.port != nil
+        return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.isPortsEnd
     }
 
     // MARK: Batches
@@ -188,7 +188,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     private func receiveBatch(
         _ state: inout ReceiveState, _ sink: any MessageSink, limit: Int, from connection: SocketConnection
     ) -> Int? {
-        guard connection.port != nil, sink.acceptsBatches, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
+        guard connection.isPortsEnd, sink.acceptsBatches, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
             !connection.isClosed,
             let quotas = connection.quotas(of: sink)
         else { return nil }
@@ -249,7 +249,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     private func noteSender(of sink: any MessageSink, _ state: inout ReceiveState, _ connection: SocketConnection) {
         if state.hasNotedSender { return }
         state.hasNotedSender = true
-        if connection.state.withLock({ $0.noteMessages() }) { sink.clientDidConnect() }
+        if connection.noteMessages() { sink.clientDidConnect() }
     }
 
     // MARK: Packets
@@ -268,7 +268,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             let event = state.channel.assembly.didLand(count, header, descriptors: descriptors)
             return handle(event, mustCheck: true, &state, sink, from: connection)
         case .rings(let header, let payload, let descriptors):
-            return RingNegotiation.accept(header, payload, descriptors, &state.channel.path, over: connection)
+            return connection.acceptRings(header, payload, descriptors, &state.channel.path)
         case .nothing: return false
         case .again: return true
         case .ended:
@@ -289,24 +289,16 @@ struct PacketReceiver: ~Copyable, Sendable {
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {
         // Only a token that was used can be answered. The field is zero in packets that answer nothing.
-        if header.answers > 0, header.kind.mayAnswer,
-            header.answers > connection.state.withLock({ $0.requests.lastToken })
-        {
+        if header.answers > 0, header.kind.mayAnswer, !connection.hasAsked(under: header.answers) {
             return connection.refuse(.malformedPacket)
         }
         var (limit, isWanted, mustCheck) = (MessageLimits.payload, true, true)
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
-            if connection.port == nil, header.answers == 0 { return connection.refuse(.malformedPacket) }
-            let (isAwaited, isBreach, hasOnlyWatched) = connection.state.withLock { state in
-                // One token cannot stand for two requests.
-                (
-                    state.requests.isAwaited(header.answers), state.requests.isUnanswered(header.asks),
-                    state.noteMessages()
-                )
-            }
-            if isBreach { return connection.refuse(.malformedPacket) }
-            if hasOnlyWatched { sink?.clientDidConnect() }
+            if !connection.isPortsEnd, header.answers == 0 { return connection.refuse(.malformedPacket) }
+            let (isAwaited, isTokenTaken, hasOnlyObserved) = connection.messageDidBegin(header)
+            if isTokenTaken { return connection.refuse(.malformedPacket) }
+            if hasOnlyObserved { sink?.clientDidConnect() }
             isWanted = header.answers == 0 || isAwaited
             // What a dead port left unread is in no account.
             if isWanted, sink != nil, let quotas = connection.quotas(of: sink) {
@@ -349,13 +341,13 @@ struct PacketReceiver: ~Copyable, Sendable {
             connection.failAwaited(token, .remote(code: code, text: text))
         case .abandoned(let token): connection.requesterGaveUp(token)
         case .portEnded:
-            if connection.port != nil { return connection.refuse(.malformedPacket) }
+            if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.otherPortDidEnd()
         case .statisticsAsked(let token):
-            if connection.port == nil { return connection.refuse(.malformedPacket) }
+            if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             if let sink { connection.answerStatisticsQuery(token, about: sink) }
         case .watchAsked(let byteLimit):
-            if connection.port == nil { return connection.refuse(.malformedPacket) }
+            if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             if let sink { connection.beginWatch(of: sink, byteLimit: byteLimit) }
         // Queries go over connections of their own.
         case .statistics, .watchAnswered, .shown, .violation: return connection.refuse(.malformedPacket)
@@ -412,7 +404,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Receives what has arrived, unless a thread is receiving: another one, or this one further up its stack, where an
     /// unwanted message makes this end answer that it is dropped.
     func receiveUnlessReceiving(from connection: SocketConnection) {
-        let sink = connection.port?.object
+        let sink = connection.sink
         let mustUpdate = state.withLockIfAvailable { state in
             _ = receivePackets(into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
             return noteUnsignalledData(state.channel.path, at: connection)

@@ -84,7 +84,7 @@ struct PacketSender: ~Copyable, Sendable {
     /// - Returns: false when there is no room.
     private func offerPlain(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
         guard try sendBacklog(over: connection) else { return false }
-        RingNegotiation.offerIfDue(over: connection)
+        connection.offerRingsIfDue()
         guard try offer(packet, over: connection) else { return false }
         didSend(packet.payloadSize)
         return true
@@ -168,7 +168,7 @@ struct PacketSender: ~Copyable, Sendable {
         // What joins the backlog between two pieces waits: the pieces of one message are contiguous.
         if !message.isBegun {
             if try !sendBacklog(over: connection) { return false }
-            RingNegotiation.offerIfDue(over: connection)
+            connection.offerRingsIfDue()
         }
         while !message.isDone {
             let packet = message.next(atMost: pieceLimit(for: message))
@@ -410,7 +410,7 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// Charges the peer's process for what it has not read.
     private func chargeBacklog(over connection: SocketConnection) {
-        guard let quotas = connection.quotas(of: connection.port?.object) else { return }
+        guard let quotas = connection.quotas(of: connection.sink) else { return }
         let cost = backlog.withLock { ResourceUsage(bytes: $0.size, descriptors: $0.descriptorCount) }
         var charge: PeerCharge? = quotas.charge(connection.owner, forUnread: cost)
         backlog.withLock { if $0.isPausing { swap(&charge, &$0.charge) } }

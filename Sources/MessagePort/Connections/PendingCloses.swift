@@ -43,12 +43,11 @@ final class PendingCloses: CloseObserver {
     private let quotas: PeerQuotas?  // immutable
 
     /// - Parameters:
-    ///   - connection: the connection over which they came.
+    ///   - count: that of the connection over which they came.
+    ///   - owner: the process that sent them.
     ///   - quotas: the accounts of the connection's port, at its end; nil at the right's end.
-    init(_ connection: SocketConnection, _ quotas: PeerQuotas?) {
-        count = connection.receiver.closingCount
-        owner = connection.owner
-        self.quotas = quotas
+    init(_ count: PendingCloseCount, of owner: PeerID, _ quotas: PeerQuotas?) {
+        (self.count, self.owner, self.quotas) = (count, owner, quotas)
     }
 
     func willClose() {
@@ -82,7 +81,7 @@ extension SocketConnection {
 
     /// A descriptor was closed.
     fileprivate func readAgainAfterClosing() {
-        guard port == nil, receiver.isThrottled.load(ordering: .sequentiallyConsistent),
+        guard !isPortsEnd, receiver.isThrottled.load(ordering: .sequentiallyConsistent),
             !receiver.closingCount.isAtLimit
         else { return }
         receiver.closingCount.setWaiting(nil, receiver.isThrottled)

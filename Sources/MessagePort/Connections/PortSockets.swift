@@ -97,7 +97,7 @@ package final class PortSockets: Sendable {
     ///   - isLimited: whether the limit of connections for its process applies.
     /// - Throws: `tooManyConnections`, or why the kernel cannot watch it, or why no thread can end the polling of it.
     func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
-        let sink = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
+        let sink = connection.sink.flatMap { $0.sockets === self ? $0 : nil }
         if sink == nil, connection.isBusyPolled { _ = try IOThread.loop() }
         let result = state.withLock { state -> Result<UInt64?, PortError> in
             if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
@@ -113,13 +113,7 @@ package final class PortSockets: Sendable {
         guard let key = try result.get() else { return }
         // Counted first: from the next line on its end may be found.
         sink?.clientDidConnect()
-        if sink == nil {
-            connection.state.withLock { state in
-                state.listeners.removeAll { $0.object == nil || $0.object === self }
-                state.listeners.append(WeakReference(self))
-            }
-            connection.endPollingWhileHandlingSoon()
-        }
+        if sink == nil { connection.addListener(self) }
         do throws(SystemError) {
             try state.withLock { (state) throws(SystemError) in
                 let interest = connection.interest  // a connection of another port may be paused
@@ -210,7 +204,7 @@ package final class PortSockets: Sendable {
         guard let member = state.withLock({ $0.soleActive.next() }) else { return false }
         if budget.grant(to: member.owner) > 0 {
             sink.beginExclusiveReceive(inGeneration: generation)
-            let (count, hasMore, _) = member.receive(into: member.port?.object, limit: 1)
+            let (count, hasMore, _) = member.receive(into: member.sink, limit: 1)
             budget.spend(count, by: member.owner)
             noteBusyRing(of: member)
             if hasMore { return true }
@@ -241,8 +235,8 @@ package final class PortSockets: Sendable {
             budget.spend(count, by: member.owner)
             // The second read found nothing.
             if reports.count == 1, count == 2, !hasMore { soleActive = member }
-            if member.receiver.isThrottled.load(ordering: .acquiring) { hasSkippedSome = true }
-            if member.isClosed, remove(report.key), member.port?.object === sink, !member.isOnlyObserving {
+            if member.isThrottled { hasSkippedSome = true }
+            if member.isClosed, remove(report.key), member.sink === sink, !member.isOnlyObserving {
                 endedCount += 1
             }
         }
@@ -267,9 +261,9 @@ package final class PortSockets: Sendable {
         // There is room for the backlog, or no peer to read it.
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.flush() }
         // A right's end never gets messages for a port, and another port's connection has its own.
-        let result = member.receive(into: member.port?.object, limit: limit, depth: .reported)
+        let result = member.receive(into: member.sink, limit: limit, depth: .reported)
         noteBusyRing(of: member)
-        if !report.events.isDisjoint(with: .hangUpOrError), member.receiver.isThrottled.load(ordering: .acquiring) {
+        if !report.events.isDisjoint(with: .hangUpOrError), member.isThrottled {
             member.peerDidDisconnect()
             unwatch(member)
         }
@@ -311,8 +305,7 @@ package final class PortSockets: Sendable {
         for member in members.values {
             epoll.remove(member.descriptor.rawValue)
             // A connection of another port stays open there.
-            let isOthers = member.state.withLock { $0.listeners.contains { $0.object === self } }
-            if member.port != nil, !isOthers { member.portDidEnd() }
+            if member.isPortsEnd, !member.hasListener(self) { member.portDidEnd() }
         }
     }
 }
@@ -343,7 +336,7 @@ extension PortSockets {
     func resume(_ owner: PeerID? = nil) {
         let resumed = state.withLock { state in
             let members = quotas.withLock { $0.removeResumable(of: owner) }.compactMap { state.members[$0] }
-            for member in members { member.receiver.isThrottled.store(false, ordering: .releasing) }
+            for member in members { member.setThrottled(false) }
             return members
         }
         for member in resumed { member.updateInterest() }
@@ -355,7 +348,7 @@ extension PortSockets {
             guard let key = state.keys[ObjectIdentifier(connection)], quotas.withLock({ $0.pause(key) }) else {
                 return false
             }
-            connection.receiver.isThrottled.store(true, ordering: .releasing)
+            connection.setThrottled(true)
             return true
         }
         if isThrottled { connection.updateInterest() }
@@ -366,7 +359,7 @@ extension PortSockets {
     /// is read again.
     func unwatch(_ connection: SocketConnection) {
         state.withLock { state in
-            guard connection.receiver.isThrottled.load(ordering: .acquiring),
+            guard connection.isThrottled,
                 let key = state.keys[ObjectIdentifier(connection)]
             else { return }
             epoll.remove(connection.descriptor.rawValue)

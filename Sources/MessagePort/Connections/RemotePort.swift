@@ -114,7 +114,7 @@ package final class RemotePort: PortEndpoint {
         }
         // In the private mode it may stay: only requests run there, and the next one saves the system calls.
         guard mode != .portReply, !isNeeded(on: loop, in: mode),
-            let source = connection?.state.withLock({ $0.source })
+            let source = connection?.knownReplySource
         else { return }
         loop.remove(source, from: mode)
         // A waiter may have come meanwhile, and have found the source in the loop.
@@ -246,7 +246,7 @@ extension RemotePort {
 extension SocketConnection {
     /// The events with which the kernel reports room, or the peer's end. The end of a port closes its connections for
     /// receiving, which would look like the peer's end.
-    var roomEvents: EpollEvents { port == nil ? [.writable, .peerClosed] : .writable }
+    var roomEvents: EpollEvents { isPortsEnd ? .writable : [.writable, .peerClosed] }
 
     /// Checks for room whenever the socket is writable, or its peer is gone.
     ///
@@ -303,7 +303,7 @@ private final class RoomWatch: SourceRoutine {
     /// - Returns: what to deliver now; nil when there is no room.
     private func poll() -> SendPossibility? {
         if connection.isInherited { return .deadName }
-        if connection.port == nil, connection.isFoundDead() { return .deadName }
+        if !connection.isPortsEnd, connection.isFoundDead() { return .deadName }
         let events = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []
         if !events.isDisjoint(with: [.hangUp, .error]) { return .deadName }
         return events.contains(.writable) ? .possible : nil
