@@ -158,7 +158,7 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// The rest of a message will never be sent: if a part was, the peer must know.
     private func abort(_ message: borrowing Transmission) {
-        if message.isBegun { backlog.withLock { $0.needsAbort = true } }
+        if message.isBegun { backlog.withLock { $0.prepend([OutgoingPacket(header: PacketHeader(kind: .abort))]) } }
     }
 
     /// Sends the backlog, and as much of a message as there is room for. The caller holds the lock.
@@ -298,10 +298,6 @@ struct PacketSender: ~Copyable, Sendable {
     /// - Returns: whether all was sent.
     func sendBacklog(over connection: SocketConnection) throws(PortError) -> Bool {
         if backlog.isIdle { return true }
-        if backlog.withLock({ $0.needsAbort }) {
-            guard try offer(OutgoingPacket(header: PacketHeader(kind: .abort)), over: connection) else { return false }
-            backlog.withLock { $0.needsAbort = false }
-        }
         while let next = backlog.withLock({ $0.packets.first }) {
             guard try offer(next, over: connection) else { return false }
             _ = backlog.withLock { $0.popFirst() }

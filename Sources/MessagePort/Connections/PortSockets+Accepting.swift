@@ -66,19 +66,21 @@ extension PortSockets {
     private func pauseListener() {
         // No thread could be started: this one pauses, rather than poll the listener endlessly.
         guard let loop = IOThread.startedLoop else { return sysSleep(Tuning.timeUntilRetry) }
-        let isListenerPaused = state.withLock { state in
-            guard !state.isListenerPaused, let listener = state.listener?.descriptor.raw else { return false }
-            state.isListenerPaused = (try? epoll.modify(listener, [], key: Self.listenerKey)) != nil
-            return state.isListenerPaused
+        let isPaused = state.withLock { state in
+            guard state.phase == .open, let listener = state.listener?.descriptor.raw,
+                (try? epoll.modify(listener, [], key: Self.listenerKey)) != nil
+            else { return false }
+            state.phase = .listenerPaused
+            return true
         }
-        guard isListenerPaused else { return }
+        guard isPaused else { return }
         loop.add(RunLoopTimer(after: Tuning.timeUntilRetry) { [weak self] _ in self?.resumeListener() })
     }
 
     private func resumeListener() {
         ReservedDescriptor.shared.restore()
         state.withLock { state in
-            state.isListenerPaused = false
+            if state.phase == .listenerPaused { state.phase = .open }
             guard let listener = state.listener?.descriptor.raw else { return }
             try? epoll.modify(listener, .readable, key: Self.listenerKey)
         }

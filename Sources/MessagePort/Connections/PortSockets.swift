@@ -24,9 +24,14 @@ package final class PortSockets: Sendable {
         var soleActive = SoleActivePeer()
         /// The number of polls, so that each begins with another of the ready sockets.
         var pollCount = 0
-        var isClosed = false
-        /// Whether the listener is not watched for a moment.
-        var isListenerPaused = false
+        var phase = Phase.open
+    }
+
+    enum Phase {
+        case open
+        /// The listener is not watched for a moment.
+        case listenerPaused
+        case closed
     }
 
     static let listenerKey: UInt64 = 0
@@ -70,7 +75,7 @@ package final class PortSockets: Sendable {
         var offered: Listener? = consume listener
         var old: Listener?  // closed after the unlock
         let result = state.withLock { (state) -> Result<(PortAddress, Bool), PortError> in
-            if state.isClosed { return .failure(PortError(.invalidPort)) }
+            if state.phase == .closed { return .failure(PortError(.invalidPort)) }
             if let existing = state.listener?.path, existing != path {
                 return .success((PortAddress(path: existing), false))
             }
@@ -100,7 +105,7 @@ package final class PortSockets: Sendable {
         let sink = connection.sink.flatMap { $0.sockets === self ? $0 : nil }
         if sink == nil, connection.isBusyPolled { _ = try IOThread.loop() }
         let result = state.withLock { state -> Result<UInt64?, PortError> in
-            if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
+            if state.phase == .closed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
             let (key, owner) = (state.lastKey + 1, connection.owner)
             if sink != nil, !quotas.withLock({ $0.connect(key, of: owner, isLimited: isLimited) }) {
                 return .failure(PortError(.tooManyConnections))
@@ -294,7 +299,7 @@ package final class PortSockets: Sendable {
     func close() {
         var listener: Listener?  // closed without the lock
         let members = state.withLock { state in
-            state.isClosed = true
+            state.phase = .closed
             swap(&listener, &state.listener)
             state.soleActive = SoleActivePeer()
             defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }

@@ -18,10 +18,12 @@ struct RequestTable: Sendable {
     }
 
     /// A request of the peer's that is neither answered nor dropped.
-    private struct IncomingRequest {
-        var isAbandoned = false
-        /// What to call when the request is abandoned.
-        var watches: [@Sendable () -> Void] = []
+    private enum IncomingRequest {
+        /// What to call when it is abandoned.
+        case unanswered([@Sendable () -> Void])
+        case abandoned
+
+        var watches: [@Sendable () -> Void] { if case .unanswered(let watches) = self { watches } else { [] } }
     }
 
     /// The token of the newest request of this end; zero before the first.
@@ -37,7 +39,7 @@ struct RequestTable: Sendable {
 
     func isAwaited(_ token: UInt64) -> Bool { awaited[token] != nil }
     func isUnanswered(_ token: UInt64) -> Bool { unanswered[token] != nil }
-    func isAbandoned(_ token: UInt64) -> Bool { unanswered[token]?.isAbandoned == true }
+    func isAbandoned(_ token: UInt64) -> Bool { if case .abandoned = unanswered[token] { true } else { false } }
 
     /// Begins a request, whose message is about to be sent.
     ///
@@ -64,7 +66,7 @@ struct RequestTable: Sendable {
     }
 
     /// The peer has sent a request.
-    mutating func addUnanswered(_ token: UInt64) { unanswered[token] = IncomingRequest() }
+    mutating func addUnanswered(_ token: UInt64) { unanswered[token] = .unanswered([]) }
 
     /// A request of the peer's was answered or dropped.
     ///
@@ -77,9 +79,9 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: what to call.
     mutating func abandon(_ token: UInt64) -> [@Sendable () -> Void] {
-        guard let watches = unanswered[token]?.watches else { return [] }
-        unanswered[token] = IncomingRequest(isAbandoned: true)
-        return watches
+        guard let request = unanswered[token] else { return [] }
+        unanswered[token] = .abandoned
+        return request.watches
     }
 
     /// The peer is gone, and all its requests are abandoned.
@@ -87,7 +89,7 @@ struct RequestTable: Sendable {
     /// - Returns: what to call.
     mutating func abandonAll() -> [@Sendable () -> Void] {
         let watches = unanswered.values.flatMap(\.watches)
-        for token in unanswered.keys { unanswered[token] = IncomingRequest(isAbandoned: true) }
+        for token in unanswered.keys { unanswered[token] = .abandoned }
         return watches
     }
 
@@ -95,8 +97,11 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: whether it is abandoned already, and `watch` is not retained.
     mutating func watchAbandonment(of token: UInt64, _ watch: @escaping @Sendable () -> Void) -> Bool {
-        if isAbandoned(token) { return true }
-        unanswered[token]?.watches.append(watch)
+        switch unanswered[token] {
+        case .unanswered(let watches): unanswered[token] = .unanswered(watches + [watch])
+        case .abandoned: return true
+        case nil: break
+        }
         return false
     }
 
