@@ -39,6 +39,13 @@ struct ResourceUsage: Hashable, Sendable {
     }
 }
 
+extension PacketPrefix {
+    /// The charge of a plain packet to the account of its process.
+    var cost: ResourceUsage {
+        ResourceUsage(messages: 1, bytes: payloadSize + ResourceUsage.message + ResourceUsage.component)
+    }
+}
+
 /// Counts per process.
 struct PeerUsage {
     private struct ProcessUsage {
@@ -317,19 +324,6 @@ struct PeerUsage {
         if hadMessages != hasMessages { sharerCount += hasMessages ? 1 : -1 }
         if users[user].processes == 0 { users.remove(at: user) }
         if isEmpty { accounts.remove(at: index) }
-    }
-}
-
-/// Which other processes a port talks to, and what each may use.
-final class PeerConfiguration: Sendable {
-    static var standard: PeerConfiguration { PeerConfiguration(policy: .sameUser, limits: .standard) }
-
-    let policy: PeerPolicy  // immutable
-    let limits: PeerLimits  // immutable
-
-    init(policy: PeerPolicy, limits: PeerLimits) {
-        self.policy = policy
-        self.limits = limits
     }
 }
 
