@@ -27,7 +27,8 @@ enum SendFailure: Error {
 struct OutgoingChannel: ~Copyable, Sendable {
     /// The largest payload of a piece of a message for a ring, in bytes. A packet that was made for the socket may be
     /// larger.
-    static var ringPieceLimit: Int { SharedRing.capacity / Tuning.piecesInRing - PacketHeader.size - 8 }
+    static var ringPieceLimit: Int { SharedRing.capacity / Tuning.piecesInRing - PacketHeader.size - recordHeadSize }
+    private static let recordHeadSize = 8
 
     private let descriptor: SharedDescriptor  // immutable
     private let isPortsEnd: Bool  // immutable

@@ -70,7 +70,7 @@ struct PacketHeader: Hashable, Sendable {
 }
 
 extension PacketHeader {
-    /// The 40 bytes.
+    /// Its bytes.
     var encoded: [UInt8] { bytes(of: words) }
 
     /// Reads a head; nil when the packet is shorter than a head or not of this format and version.
@@ -84,9 +84,10 @@ extension PacketHeader {
     /// Whether it only wakes the ring's reader: such a packet holds nothing else.
     var isWakeUp: Bool { self == PacketHeader(kind: .wakeUp) || self == PacketHeader(kind: .pathChange) }
 
-    /// The 40 bytes as five numbers in little-endian order.
+    /// Its bytes as five numbers in little-endian order.
     var words: PacketWords {
-        let first = Self.firstWord | UInt64(kind.rawValue) << 40 | UInt64(descriptorCount) << 48
+        let kind = UInt64(kind.rawValue) << Self.kindShift
+        let first = Self.firstWord | kind | UInt64(descriptorCount) << Self.countShift
         let second = UInt64(UInt32(bitPattern: messageID)) | UInt64(componentCount) << 32
         return (
             first.littleEndian, second.littleEndian, asks.littleEndian, answers.littleEndian, totalLength.littleEndian
@@ -96,9 +97,9 @@ extension PacketHeader {
     /// Reads a head; nil when it is not of this format and version.
     init?(_ words: PacketWords) {
         let (first, second) = (UInt64(littleEndian: words.0), UInt64(littleEndian: words.1))
-        guard first & 0xFF_FFFF_FFFF == Self.firstWord, let kind = Self.kind(of: first) else { return nil }
+        guard let kind = Self.kind(ofPacketWith: first) else { return nil }
         self.kind = kind
-        descriptorCount = UInt16(truncatingIfNeeded: first >> 48)
+        descriptorCount = UInt16(truncatingIfNeeded: first >> Self.countShift)
         messageID = Int32(truncatingIfNeeded: second)
         componentCount = UInt32(truncatingIfNeeded: second >> 32)
         asks = UInt64(littleEndian: words.2)
@@ -108,14 +109,15 @@ extension PacketHeader {
 
     /// Magic and version.
     private static let firstWord: UInt64 = 0x01_5452_504D
-
-    private static func kind(of first: UInt64) -> PacketKind? {
-        PacketKind(rawValue: UInt8(truncatingIfNeeded: first >> 40))
-    }
+    /// The first bit of the kind in the first word, after magic and version.
+    private static let kindShift = 40
+    /// The first bit of the descriptor count there.
+    private static let countShift = 48
 
     /// The kind of the packet that begins with these eight bytes, as one number; nil when it is not of this format.
     static func kind(ofPacketWith first: UInt64) -> PacketKind? {
-        first & 0xFF_FFFF_FFFF == firstWord ? kind(of: first) : nil
+        guard first & ((1 << kindShift) - 1) == firstWord else { return nil }
+        return PacketKind(rawValue: UInt8(truncatingIfNeeded: first >> kindShift))
     }
 }
 
