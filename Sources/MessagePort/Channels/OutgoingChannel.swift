@@ -99,12 +99,8 @@ struct OutgoingChannel: ~Copyable, Sendable {
     }
 
     /// Waits until there may be room in the socket, or the deadline.
-    func waitForRoom(until deadline: MonotonicInstant) throws(SendFailure) {
-        do throws(SystemError) {
-            _ = try sysPoll(descriptor.rawValue, .writable, until: deadline)
-        } catch {
-            throw .refused(error)
-        }
+    func waitForRoom(until deadline: MonotonicInstant) throws(SystemError) {
+        _ = try sysPoll(descriptor.rawValue, .writable, until: deadline)
     }
 
     /// Does what a packet in the ring requires.

@@ -10,7 +10,8 @@
 // then the messages are charged together, get slots in the queue together, and are queued together. Whatever else the
 // ring holds is received packet by packet.
 //
-// It is a part of its connection, which each call passes in, as with `PacketSender`.
+// It is a part of its connection, which each call passes in, as with `PacketSender`. In all functions `sink` is the
+// port. `receivePacket` and those that handle the packet return whether to continue.
 
 import PortSystem
 import RunLoopCore
@@ -32,11 +33,6 @@ struct ReceiveState: ~Copyable, Sendable {
     mutating func giveUp() {
         channel.assembly.giveUp()
         charge = nil
-    }
-
-    /// A packet was handled.
-    mutating func didHandlePacket() {
-        if !channel.assembly.isBegun { charge = nil }
     }
 }
 
@@ -109,12 +105,6 @@ struct PacketReceiver: ~Copyable, Sendable {
 
     /// Receives batches of plain messages, and other packets one by one, while the port takes them.
     ///
-    /// - Parameters:
-    ///   - sink: as above.
-    ///   - state: the state between two packets.
-    ///   - limit: the most packets.
-    ///   - depth: how thoroughly to poll.
-    ///   - connection: this receiver's.
     /// - Returns: how many packets it read; whether there may be more; and whether what is there cannot be read now,
     ///   for example because there is no room.
     private func receivePackets(
@@ -178,19 +168,13 @@ struct PacketReceiver: ~Copyable, Sendable {
 
     /// Moves the plain messages that come next in the ring into the port's queue, as far as there is room for them.
     ///
-    /// - Parameters:
-    ///   - state: the state between two packets.
-    ///   - sink: the port.
-    ///   - limit: the most messages.
-    ///   - connection: this receiver's.
     /// - Returns: how many there were: none when there is no room, or no more may be read from the process; nil when
     ///   the next packet is of another kind, or on the socket.
     private func receiveBatch(
         _ state: inout ReceiveState, _ sink: any MessageSink, limit: Int, from connection: SocketConnection
     ) -> Int? {
         guard connection.isPortsEnd, sink.acceptsBatches, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
-            !connection.isClosed,
-            let quotas = connection.quotas(of: sink)
+            !connection.isClosed, let quotas = connection.quotas(of: sink)
         else { return nil }
         let most = min(limit, state.batch.most)
         state.channel.path.reader?.peekPlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
@@ -199,7 +183,10 @@ struct PacketReceiver: ~Copyable, Sendable {
         let cost = reserveRoom(in: sink, for: &state.batch, of: connection.owner, quotas, &isOver)
         if cost.messages == 0 { return 0 }
         state.channel.path.didReadRing()
-        noteSender(of: sink, &state, connection)
+        if !state.hasNotedSender {
+            state.hasNotedSender = true
+            if connection.noteMessages() { sink.clientDidConnect() }
+        }
         let byteCount = readBatch(
             &state, PeerCharge(quotas, connection.owner, cost), count: cost.messages, from: connection.peer)
         let hasRoom = sink.fillReserved(by: &state.batch.messages, byteCount: byteCount)
@@ -245,18 +232,9 @@ struct PacketReceiver: ~Copyable, Sendable {
         return byteCount
     }
 
-    /// Notes that the peer sends messages to the port, as one of its senders.
-    private func noteSender(of sink: any MessageSink, _ state: inout ReceiveState, _ connection: SocketConnection) {
-        if state.hasNotedSender { return }
-        state.hasNotedSender = true
-        if connection.noteMessages() { sink.clientDidConnect() }
-    }
-
     // MARK: Packets
 
     /// Receives one packet.
-    ///
-    /// - Returns: whether to continue.
     private func receivePacket(
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
     ) -> Bool {
@@ -311,18 +289,13 @@ struct PacketReceiver: ~Copyable, Sendable {
         return handle(event, mustCheck: mustCheck, &state, sink, from: connection)
     }
 
-    /// - Parameters:
-    ///   - event: what a packet amounts to.
-    ///   - mustCheck: whether the next packet may be read only after a check that the process may send more.
-    ///   - state: the state between two packets.
-    ///   - sink: the port.
-    ///   - connection: this receiver's.
-    /// - Returns: whether to continue.
+    /// Does what a packet amounts to. With `mustCheck`, the next packet may be read only after a check that the process
+    /// may send more.
     private func handle(
         _ event: consuming PacketAssembly.Event, mustCheck: Bool, _ state: inout ReceiveState,
         _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {
-        defer { state.didHandlePacket() }
+        defer { if !state.channel.assembly.isBegun { state.charge = nil } }
         switch consume event {
         case .incomplete: break
         case .message(let encoded, let asks, let answers):
@@ -374,15 +347,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         return deliver(&message, answering: answers, sink, &hasRoom, from: connection)
     }
 
-    /// Delivers a message to the request that awaits it, or to the port.
-    ///
-    /// - Parameters:
-    ///   - message: the message.
-    ///   - token: the token of the request that it answers; zero for none.
-    ///   - sink: the port.
-    ///   - hasRoom: set to whether the port has room for another.
-    ///   - connection: this receiver's.
-    /// - Returns: whether to continue.
+    /// Delivers a message to the request that awaits it under the token, or to the port, for token zero: sets
+    /// `hasRoom` to whether that has room for another.
     private func deliver(
         _ message: inout MachMessage?, answering token: UInt64, _ sink: (any MessageSink)?, _ hasRoom: inout Bool,
         from connection: SocketConnection

@@ -121,11 +121,7 @@ struct PacketSender: ~Copyable, Sendable {
                 if instant <= .now { throw PortError(.sendTimedOut) }
                 lock.holderWillBlock()
                 defer { lock.holderDidContinue() }
-                do throws(SendFailure) {
-                    try channel.waitForRoom(until: instant)
-                } catch {
-                    try settle(error, over: connection)
-                }
+                try PortError.converting(channel.waitForRoom(until: instant))
             }
         } catch {
             abort(message)
@@ -181,10 +177,8 @@ struct PacketSender: ~Copyable, Sendable {
     }
 
     private func pieceLimit(for message: borrowing Transmission) -> Int {
-        guard message.restSize > OutgoingChannel.ringPieceLimit, channel.path.withLock({ $0.usesRing }) else {
-            return PacketHeader.payloadLimit
-        }
-        return OutgoingChannel.ringPieceLimit
+        message.restSize > OutgoingChannel.ringPieceLimit && channel.path.withLock { $0.usesRing }
+            ? OutgoingChannel.ringPieceLimit : PacketHeader.payloadLimit
     }
 
     /// Offers one packet to the peer. The caller holds the lock.
@@ -216,14 +210,7 @@ struct PacketSender: ~Copyable, Sendable {
 
     // MARK: Replies and notices
 
-    /// Sends a reply as far as there is room, and the rest when there is. Never waits. The request is settled once the
-    /// whole reply was sent.
-    ///
-    /// - Parameters:
-    ///   - message: the reply.
-    ///   - token: the token of the request.
-    ///   - connection: this sender's.
-    /// - Throws: ``PortError`` when the kernel failed, or the peer will not read it. Then the request is not settled.
+    /// Sends a reply, as `SocketConnection.reply` says.
     func reply(
         _ message: inout Transmission, settling token: UInt64, over connection: SocketConnection
     ) throws(PortError) {
@@ -330,11 +317,8 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// The backlog finds no room. The I/O thread sends it when there is; at the port's end it is started for that, and
     /// without it the thread that receives for the port does so. At the right's end, without it, the backlog goes
-    /// before the next message, or when something is received.
-    ///
-    /// - Parameters:
-    ///   - connection: this sender's.
-    ///   - pause: after a failure, how long to wait instead: there may be room, so a wait for it would end at once.
+    /// before the next message, or when something is received. After a failure it is retried after `pause` instead:
+    /// there may be room, so a wait for it would end at once.
     func awaitRoom(over connection: SocketConnection, orAfter pause: Duration? = nil) {
         guard isPortsEnd else {
             if let loop = IOThread.startedLoop { watchRoom(over: connection, on: loop, orAfter: pause) }
@@ -360,10 +344,7 @@ struct PacketSender: ~Copyable, Sendable {
         // A port that has ended no longer retains its connections, but the replies that it owes must still be sent.
         let owner = isPortsEnd ? connection : nil
         func retry(after pause: Duration) {
-            loop.add(
-                RunLoopTimer(after: pause) { [weak connection, owner] _ in
-                    withExtendedLifetime(owner) { connection?.roomDidCome() }
-                })
+            loop.add(RunLoopTimer(after: pause) { [weak connection, owner] _ in (owner ?? connection)?.roomDidCome() })
         }
         if let pause { return retry(after: pause) }
         do {
@@ -415,21 +396,4 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// Whether replies wait for room.
     var isAwaitingRoom: Bool { isPortsEnd && !backlog.isIdle && backlog.withLock { $0.isPausing } }
-}
-
-extension Transmission {
-    /// Removes the packets that are not sent yet, for the backlog.
-    ///
-    /// - Parameter token: what is settled with the last of them.
-    /// - Returns: the packets, in order.
-    fileprivate mutating func rest(settling token: UInt64) -> [OutgoingPacket] {
-        var packets: [OutgoingPacket] = []
-        while !isDone {
-            var packet = next()
-            advance(by: packet.payloadSize)
-            if isDone { packet.settles = token }
-            packets.append(packet)
-        }
-        return packets
-    }
 }

@@ -210,4 +210,19 @@ struct Transmission: ~Copyable, Sendable {
         sentCount += size
         isBegun = true
     }
+
+    /// Removes the packets that are not sent yet, for the backlog.
+    ///
+    /// - Parameter token: what is settled with the last of them.
+    /// - Returns: the packets, in order.
+    mutating func rest(settling token: UInt64) -> [OutgoingPacket] {
+        var packets: [OutgoingPacket] = []
+        while !isDone {
+            var packet = next()
+            advance(by: packet.payloadSize)
+            if isDone { packet.settles = token }
+            packets.append(packet)
+        }
+        return packets
+    }
 }
