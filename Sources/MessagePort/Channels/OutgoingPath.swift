@@ -51,15 +51,6 @@ struct OutgoingPath: Sendable {
         case wake(WakeSender)
     }
 
-    /// The state of an offer of rings.
-    enum Offer: Sendable {
-        case none
-        /// Rings should be offered.
-        case due
-        /// The peer has not answered.
-        case pending
-    }
-
     /// How far both sides have agreed on rings.
     private enum Phase: Sendable {
         case none
@@ -93,16 +84,9 @@ struct OutgoingPath: Sendable {
     /// Whether packets go into the ring now.
     var usesRing: Bool { isOnRing }
 
-    /// What to do about rings before a message is sent.
-    mutating func nextOffer() -> Offer {
-        switch phase {
-        case .none: shouldOffer() ? .due : .none
-        case .offered: .pending
-        case .agreed, .open, .refused: .none
-        }
-    }
-
-    private mutating func shouldOffer() -> Bool {
+    /// Whether rings should be offered before a message is sent.
+    mutating func isOfferDue() -> Bool {
+        guard case .none = phase else { return false }
         switch use {
         case .never: return false
         case .always: return true

@@ -58,13 +58,8 @@ package enum IOThread {
 /// The connections of this process that have a backlog, until there is room for it: one set for all of them, so that a
 /// peer that does not read takes no descriptor for each of its connections.
 package final class RoomSet: SourceRoutine {
-    private struct State {
-        var lastKey: UInt64 = 0
-        var waiting: [UInt64: SocketConnection] = [:]
-    }
-
     private let set: EpollSet  // immutable
-    private let state = Mutex(State())
+    private let state = Mutex((lastKey: UInt64(0), waiting: [UInt64: SocketConnection]()))
 
     /// Makes a set that a loop watches from now on.
     init(watchedOn loop: ThreadRunLoop) throws(PortError) {

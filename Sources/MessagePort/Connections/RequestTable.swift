@@ -10,13 +10,6 @@
 //                  unanswered ──the peer abandons it──▶ abandoned ──answered, or dropped──▶ gone
 
 struct RequestTable: Sendable {
-    /// A request of this end.
-    private struct OutgoingRequest {
-        let target: ReplyTarget
-        /// While the message is being sent, its sender owns the reply right: the connection's end does not touch it.
-        var isSending = true
-    }
-
     /// A request of the peer's that is neither answered nor dropped.
     private enum IncomingRequest {
         /// What to call when it is abandoned.
@@ -28,7 +21,9 @@ struct RequestTable: Sendable {
 
     /// The token of the newest request of this end; zero before the first.
     private(set) var lastToken: UInt64 = 0
-    private var awaited: [UInt64: OutgoingRequest] = [:]
+    /// The requests of this end. While the message is being sent, its sender owns the reply right: the connection's end
+    /// does not touch it.
+    private var awaited: [UInt64: (target: ReplyTarget, isSending: Bool)] = [:]
     private var unanswered: [UInt64: IncomingRequest] = [:]
 
     /// Whether this end awaits a reply.
@@ -46,7 +41,7 @@ struct RequestTable: Sendable {
     /// - Returns: its token.
     mutating func begin(_ target: ReplyTarget) -> UInt64 {
         lastToken += 1
-        awaited[lastToken] = OutgoingRequest(target: target)
+        awaited[lastToken] = (target, isSending: true)
         return lastToken
     }
 

@@ -11,12 +11,10 @@ extension SocketConnection {
     /// Offers rings to the port's end, when it is time. The caller holds the send lock.
     func offerRingsIfDue() {
         if isPortsEnd { return }
-        switch sender.channel.path.withLock({ $0.nextOffer() }) {
-        case .none: return
+        let (isDue, isOffered) = sender.channel.path.withLock { ($0.isOfferDue(), $0.isOffered) }
         // A program that only sends reads nothing, and would never see the answer.
-        case .pending: return receiveUnlessReceiving()
-        case .due: break
-        }
+        if isOffered { return receiveUnlessReceiving() }
+        if !isDue { return }
         do throws(SystemError) {
             let (end, descriptors) = try RingEnd.make()
             // First: the answer may come before the send returns.
