@@ -41,14 +41,10 @@ struct OutgoingChannel: ~Copyable, Sendable {
         path = Mutex(OutgoingPath(use: isPortsEnd ? .never : .standard))
     }
 
-    /// Sends one packet if there is room for it.
+    /// Sends one packet if there is room for it. Before each try it asks whether the connection is open, which may end
+    /// while this waits for the reader.
     ///
-    /// - Parameters:
-    ///   - packet: the packet.
-    ///   - isOpen: whether the connection is open; called before each try, since it may end while this waits for the
-    ///     reader.
     /// - Returns: false when there is no room.
-    /// - Throws: `SendFailure`.
     func offer(_ packet: OutgoingPacket, while isOpen: () -> Bool) throws(SendFailure) -> Bool {
         var deadline: MonotonicInstant?
         while true {
@@ -162,14 +158,10 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// Spins until `isOver`, or the deadline, where spinning pays.
+    /// Spins until `isOver`, or the deadline, where spinning pays, with some pauses between two checks. If it `yields`,
+    /// the reader may wait for this very processor, which is yielded from time to time; if not, it is checked at least
+    /// once, whatever the time is.
     ///
-    /// - Parameters:
-    ///   - end: the deadline; computed only where spinning pays.
-    ///   - pauses: how many pauses between two checks.
-    ///   - yields: whether the reader may wait for this very processor, so that it is yielded from time to time. If
-    ///     not, it is checked at least once, whatever the time is.
-    ///   - isOver: the check.
     /// - Returns: whether it was over.
     private static func spin(
         until end: @autoclosure () -> MonotonicInstant, pauses: Int, yields: Bool, _ isOver: () -> Bool

@@ -172,12 +172,9 @@ struct OutgoingPath: Sendable {
         }
     }
 
-    /// Writes a plain message into the ring, if that is its path, and there is room.
+    /// Writes a plain message into the ring, if that is its path, and there is room: the head of its packet, the head of
+    /// its record, and its bytes.
     ///
-    /// - Parameters:
-    ///   - head: the head of its packet.
-    ///   - lead: the head of its record.
-    ///   - bytes: its bytes.
     /// - Returns: what to do then; nil when it is not in the ring, and `route` says what to do.
     mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
         guard isOnRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
@@ -234,9 +231,8 @@ struct OutgoingPath: Sendable {
     /// Whether the reader has read data since the ring was found full, or since the last call.
     mutating func hasReaderMoved() -> Bool { writer?.hasReaderMoved() ?? true }
 
-    /// Changes the path to the socket.
+    /// Changes the path to the socket, by which at least `count` packets go.
     ///
-    /// - Parameter count: at least this many packets go by socket.
     /// - Returns: `socket` or `promised`; otherwise why the path cannot change.
     mutating func leaveRing(promising count: Int = 0) -> Step {
         if !isOnRing { return .socket }

@@ -42,10 +42,7 @@ final class PendingCloses: CloseObserver {
     private let owner: PeerID  // immutable
     private let quotas: PeerQuotas?  // immutable
 
-    /// - Parameters:
-    ///   - count: that of the connection over which they came.
-    ///   - owner: the process that sent them.
-    ///   - quotas: the accounts of the connection's port, at its end; nil at the right's end.
+    /// For a connection: its count, its peer's process, and the accounts of its port; nil at the right's end.
     init(_ count: PendingCloseCount, of owner: PeerID, _ quotas: PeerQuotas?) {
         (self.count, self.owner, self.quotas) = (count, owner, quotas)
     }

@@ -61,11 +61,9 @@ package final class PortSockets: Sendable {
         return try listen(on: directory.endpoints().makeListener(backlog: Tuning.listenBacklog)).address
     }
 
-    /// Listens on a socket. If the port has one already, that stays, and the new one is closed. The connections stay.
+    /// Listens on a socket. If the port has one already, that stays, and the new one is closed, unless its path is
+    /// `path`, which is gone: then it is replaced. The connections stay.
     ///
-    /// - Parameters:
-    ///   - listener: the socket.
-    ///   - path: the path of a listener that is replaced, because its path is gone; nil for none.
     /// - Returns: the port's address, and whether the socket was taken.
     /// - Throws: `invalidPort` when the sockets are closed; why the kernel cannot watch the socket.
     func listen(
@@ -95,11 +93,8 @@ package final class PortSockets: Sendable {
     }
 
     /// Adds a connection to the set. A client of the port that owns these sockets counts as one of its senders until
-    /// its connection is found closed.
+    /// its connection is found closed. If `isLimited`, the limit of connections for its process applies.
     ///
-    /// - Parameters:
-    ///   - connection: the connection.
-    ///   - isLimited: whether the limit of connections for its process applies.
     /// - Throws: `tooManyConnections`, or why the kernel cannot watch it, or why no thread can end the polling of it.
     func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
         let sink = connection.sink.flatMap { $0.sockets === self ? $0 : nil }
@@ -171,13 +166,9 @@ package final class PortSockets: Sendable {
         }
     }
 
-    /// Receives what has arrived on any of the sockets. Never waits.
+    /// Receives what has arrived on any of the sockets. Never waits. For the source of a generation, whose handler takes
+    /// a message at once, one packet is enough, and the rest may wait for the next poll: see `SoleActivePeer`.
     ///
-    /// - Parameters:
-    ///   - sink: the port.
-    ///   - budget: how many packets may still be read.
-    ///   - generation: the generation of the source whose handler takes a message at once: one packet is enough, and
-    ///     the rest may wait for the next poll: see `SoleActivePeer`.
     /// - Returns: how many sockets were ready; zero when nothing is left to read.
     func receive(into sink: any MessageSink, _ budget: inout ReceiveBudget, forGeneration generation: UInt64? = nil)
         -> Int
@@ -335,9 +326,7 @@ extension PortSockets {
         return made
     }
 
-    /// Reads again from connections of processes that are under their limits.
-    ///
-    /// - Parameter owner: the process; nil for all.
+    /// Reads again from connections of a process, or of all, that are under their limits.
     func resume(_ owner: PeerID? = nil) {
         let resumed = state.withLock { state in
             let members = quotas.withLock { $0.removeResumable(of: owner) }.compactMap { state.members[$0] }

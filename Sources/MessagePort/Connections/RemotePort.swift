@@ -156,10 +156,9 @@ extension RemotePort {
         _ = try await reached(waiting: wait)
     }
 
-    /// The connection, made now if there is none yet.
+    /// The connection, the same each time; made now if there is none yet. While the port's backlog is full this waits
+    /// until the deadline.
     ///
-    /// - Parameter deadline: how long to wait while the port's backlog is full.
-    /// - Returns: the connection, the same each time.
     /// - Throws: `deadName` when no process listens there; `peerRefused`, `malformedPacket` and `systemCallFailed` when
     ///   none can be reached there; these are final. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` when no
     ///   memory is left.
@@ -248,11 +247,9 @@ extension SocketConnection {
     /// receiving, which would look like the peer's end.
     var roomEvents: EpollEvents { isPortsEnd ? .writable : [.writable, .peerClosed] }
 
-    /// Checks for room whenever the socket is writable, or its peer is gone.
+    /// Delivers the notice, once, when the socket is found writable, or its peer gone. The right of `port` is retained
+    /// as long as the notice waits.
     ///
-    /// - Parameters:
-    ///   - notice: is delivered, once.
-    ///   - port: the port whose right is retained as long as the notice waits.
     /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; then the notice is still the
     ///   caller's.
     func watchRoom(_ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {

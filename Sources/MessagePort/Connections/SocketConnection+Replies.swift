@@ -76,12 +76,8 @@ extension SocketConnection: ReplyConnection {
         return Transmission(encoded, asks: try expectReply(for: message.replyTarget), answers: token)
     }
 
-    /// Notifies the peer that the message that asked with `token` will not be answered, which settles it. Never waits.
-    ///
-    /// - Parameters:
-    ///   - token: the token that came with the message.
-    ///   - reason: why; nil when its receiver released the reply right.
-    ///   - delivery: whether the message was read, when that is known.
+    /// Notifies the peer that the message that asked with `token` will not be answered, which settles it, and why: the
+    /// reason is nil when its receiver released the reply right. Never waits.
     func dropReply(to token: UInt64, because reason: PortError.Code? = nil, delivery: PortError.Delivery = .unknown) {
         if isInherited { return }
         let code = Int32(reason?.rawValue ?? 0)
@@ -113,9 +109,6 @@ extension SocketConnection: ReplyConnection {
     /// Sends a reply as far as there is room, and the rest when there is. Never waits. The request is settled once the
     /// whole reply was sent.
     ///
-    /// - Parameters:
-    ///   - message: the reply.
-    ///   - token: the token that came with the request.
     /// - Throws: ``PortError`` when it exceeds a limit, the kernel failed, or the peer will not read it. Then the
     ///   request is not settled.
     func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {

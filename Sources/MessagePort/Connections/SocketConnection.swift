@@ -104,12 +104,9 @@ package final class SocketConnection: Sendable {
     private let hasFailed = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
-    /// Takes over a connected socket.
+    /// Takes over a connected socket, whose messages are for the port; at the right's end that is nil. Without a `peer`
+    /// the kernel is asked for the process at the other end; for a socket pair it names its creator.
     ///
-    /// - Parameters:
-    ///   - descriptor: the socket.
-    ///   - port: the port that its messages are for; nil at the right's end.
-    ///   - peer: the process at the other end; nil to ask the kernel, which for a socket pair names its creator.
     /// - Throws: ``PortError`` when the kernel does not name the process at the other end.
     init(_ descriptor: SharedDescriptor, port: (any MessageSink)?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
@@ -143,8 +140,7 @@ package final class SocketConnection: Sendable {
     /// The port that the peer's messages are for; nil once it has ended, and at the right's end.
     var sink: (any MessageSink)? { port?.object }
 
-    /// - Parameter sink: the port.
-    /// - Returns: the accounts that its peers are charged to; nil at the right's end.
+    /// The accounts that the peers of a port are charged to; nil at the right's end.
     func quotas(of sink: (any MessageSink)?) -> PeerQuotas? {
         if let known = knownQuotas.object { return known }
         guard isPortsEnd, let found = sink?.sockets?.quotas else { return nil }

@@ -25,11 +25,10 @@ struct EncodedMessage: Sendable {
 }
 
 extension EncodedMessage {
-    /// Decodes the message. A message of only a few bytes keeps the memory in which they arrived.
+    /// Decodes the message. A message of only a few bytes keeps the memory in which they arrived. `resolve` converts an
+    /// address to a right.
     ///
-    /// - Parameter resolve: converts an address to a right.
     /// - Returns: the message; nil when the payload is malformed.
-    /// - Throws: what `resolve` throws.
     consuming func decoded<Failure: Error>(
         resolve: (PortAddress) throws(Failure) -> SendRight
     ) throws(Failure) -> MachMessage? {

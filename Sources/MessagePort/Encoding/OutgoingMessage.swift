@@ -28,11 +28,9 @@ struct OutgoingMessage: Sendable {
     /// The size of all records.
     var size: Int { tailStart + tail.count }
 
-    /// Encodes a message. Ports of this process to which it has rights get addresses.
+    /// Encodes a message whose payload has at most `limit` bytes. Ports of this process to which it has rights get
+    /// addresses.
     ///
-    /// - Parameters:
-    ///   - message: the message.
-    ///   - limit: the most bytes of the payload.
     /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot go to another process.
     init(_ message: borrowing MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
         let replyPort = message.replyPort
@@ -94,14 +92,8 @@ extension OutgoingMessage {
         tail.count >= Tuning.dividedTailSize && size > Tuning.undividedPackets * PacketHeader.payloadLimit
     }
 
-    /// A piece of the payload as a packet.
-    ///
-    /// - Parameters:
-    ///   - header: the packet's head.
-    ///   - position: where the piece begins: at the beginning, or where the previous one ended.
-    ///   - limit: the most bytes, at least a head's.
-    ///   - descriptors: what goes with it.
-    /// - Returns: the packet.
+    /// A piece of the payload as a packet. It begins at the beginning, or where the previous one ended, and has at least
+    /// a head's bytes.
     func packet(
         _ header: PacketHeader, at position: Int, atMost limit: Int, _ descriptors: [SharedDescriptor] = []
     ) -> OutgoingPacket {
@@ -211,10 +203,7 @@ struct Transmission: ~Copyable, Sendable {
         isBegun = true
     }
 
-    /// Removes the packets that are not sent yet, for the backlog.
-    ///
-    /// - Parameter token: what is settled with the last of them.
-    /// - Returns: the packets, in order.
+    /// Removes the packets that are not sent yet, in order, for the backlog. The last of them settles the token.
     mutating func rest(settling token: UInt64) -> [OutgoingPacket] {
         var packets: [OutgoingPacket] = []
         while !isDone {

@@ -62,7 +62,6 @@ package final class DescriptorBudget: Sendable {
 
     /// Counts descriptors that are about to be opened, all or none. Each call that returns true needs a `release`.
     ///
-    /// - Parameter count: how many.
     /// - Returns: whether the limit has room for them.
     package func reserve(_ count: Int) -> Bool {
         let limit = limit()

@@ -71,13 +71,8 @@ final class PeerQuotas: Sendable {
 
     /// Charges a process for a message that begins: for the memory that it will take, as its head announces. An awaited
     /// reply takes no slot in the queue, and may have as many bytes as the format allows; it is charged while it is
-    /// assembled.
+    /// assembled. Sets `charge`, to nil for a larger message, which is dropped.
     ///
-    /// - Parameters:
-    ///   - owner: the process.
-    ///   - header: the head of the packet that begins the message.
-    ///   - descriptors: how many came with it.
-    ///   - charge: set to the charge, or to nil for a larger message, which is dropped.
     /// - Returns: the most bytes that the message may have; and whether a check is needed before more is read: the
     ///   process is over its limits, or the message is too large.
     func charge(
@@ -100,12 +95,9 @@ final class PeerQuotas: Sendable {
         return result
     }
 
-    /// Charges a process for the messages of a batch, as many of the first as it may send now.
+    /// Charges a process for the messages of a batch, as many of the first as it may send now. Sets `isOver` to whether
+    /// a check is needed before more is read from the process.
     ///
-    /// - Parameters:
-    ///   - owner: the process.
-    ///   - packets: the messages.
-    ///   - isOver: set to whether a check is needed before more is read from the process.
     /// - Returns: what was charged.
     func charge(_ owner: PeerID, forFirstOf packets: [PacketPrefix], _ isOver: inout Bool) -> ResourceUsage {
         withLock { usage in

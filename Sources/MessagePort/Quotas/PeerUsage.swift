@@ -139,12 +139,8 @@ struct PeerUsage {
             || account.cost.descriptors >= ofUser(limits.queuedDescriptors)
     }
 
-    /// Counts a connection.
+    /// Counts a connection, if the limits do not apply to it, or allow it.
     ///
-    /// - Parameters:
-    ///   - key: the connection.
-    ///   - owner: its process.
-    ///   - isLimited: whether the limits apply to it.
     /// - Returns: false when the process, or its user, has reached the limit: it is not counted then.
     mutating func connect(_ key: UInt64, of owner: PeerID, isLimited: Bool = true) -> Bool {
         if isLimited, let index = accounts.index(of: owner), accounts[index].connections >= limits.connections {
@@ -277,10 +273,9 @@ struct PeerUsage {
         return users[index].hasPaused || hasPaused && mayResume(owner, left)
     }
 
-    /// Resumes the connections that were paused and may be read again.
+    /// Resumes the connections that were paused and may be read again: of a process, and with it of others of its user
+    /// that were paused because of the user's limit; or of all processes.
     ///
-    /// - Parameter owner: the process, and with it others of its user that were paused because of the user's limit; nil
-    ///   for all processes.
     /// - Returns: the connections; they are not paused any more.
     mutating func removeResumable(of owner: PeerID? = nil) -> Set<UInt64> {
         var resumed: Set<UInt64> = []

@@ -186,12 +186,8 @@ extension PacketPrefix {
 }
 
 extension RingConsumer {
-    /// Peeks at the next plain packets, which stay in the ring.
-    ///
-    /// - Parameters:
-    ///   - packets: set to the packets found.
-    ///   - limit: the most packets.
-    ///   - size: it ends with the packet that reaches this many bytes.
+    /// Sets `packets` to the next plain packets, which stay in the ring: at most `limit` of them, up to the one with
+    /// which they have `size` bytes.
     mutating func peekPlain(_ packets: inout [PacketPrefix], atMost limit: Int, size: Int) {
         peekPrefixes(&packets, atMost: limit, size: size) { $0.isPlainMessage }
     }
