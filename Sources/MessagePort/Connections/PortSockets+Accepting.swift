@@ -9,19 +9,15 @@ extension PortSockets {
     /// Accepts the connections that wait.
     func acceptAll(for sink: any MessageSink) {
         for _ in 0..<Tuning.acceptBudget {
-            guard acceptOne(for: sink) else { return }
+            var client: SocketConnection?
+            let mayHaveMore = acceptOne(for: sink, &client)
+            // Most clients send at once: their message is received in this pass.
+            client?.receive(into: sink)
+            if !mayHaveMore { return }
         }
     }
 
     /// - Returns: whether there may be more.
-    private func acceptOne(for sink: any MessageSink) -> Bool {
-        var client: SocketConnection?
-        let mayHaveMore = acceptOne(for: sink, &client)
-        // Most clients send at once: their message is received in this pass.
-        client?.receive(into: sink)
-        return mayHaveMore
-    }
-
     private func acceptOne(for sink: any MessageSink, _ client: inout SocketConnection?) -> Bool {
         sink.willAccept()
         defer { sink.didAccept() }

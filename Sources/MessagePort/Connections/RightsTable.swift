@@ -26,7 +26,8 @@ package final class RightsTable: Sendable {
 
     /// Enters a port of this process at its address.
     func publish(_ port: any PortEndpoint, at address: PortAddress) {
-        replaceEntry(at: address, by: Entry(own: port))
+        let other = entries.withLock { $0.updateValue(Entry(own: port), forKey: address) }
+        withExtendedLifetime(other) {}
     }
 
     /// A port of this process has ended: its address leads to it only as long as there are rights to it.
@@ -35,11 +36,6 @@ package final class RightsTable: Sendable {
             guard let own = entries[address]?.own, own === port else { return nil }
             return entries.updateValue(Entry(other: port), forKey: address)
         }
-        withExtendedLifetime(other) {}
-    }
-
-    private func replaceEntry(at address: PortAddress, by entry: Entry) {
-        let other = entries.withLock { $0.updateValue(entry, forKey: address) }
         withExtendedLifetime(other) {}
     }
 

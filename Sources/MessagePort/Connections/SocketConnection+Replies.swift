@@ -338,9 +338,7 @@ extension SocketConnection {
         }
         if wasCounted { port.clientDidNotConnect() }
     }
-}
 
-extension SocketConnection {
     /// Handles a peer's request to watch the port.
     func beginWatch(of port: any MessageSink, byteLimit: Int) {
         noteObserver(port)

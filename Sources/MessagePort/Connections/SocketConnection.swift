@@ -112,7 +112,7 @@ package final class SocketConnection: Sendable {
         self.descriptor = descriptor
         sender = PacketSender(descriptor, isPortsEnd: port != nil)
         self.port = port.map { ReleasableReference($0) }
-        self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
+        self.peer = if let peer { peer } else { try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue)) }
         owner = PeerID(self.peer, on: descriptor.rawValue)
     }
 
@@ -121,10 +121,6 @@ package final class SocketConnection: Sendable {
     /// - Throws: ``PortError`` when the kernel does not name the process at the other end.
     package convenience init(toPort descriptor: SharedDescriptor) throws(PortError) {
         try self.init(descriptor, port: nil)
-    }
-
-    private static func peer(of descriptor: SharedDescriptor) throws(PortError) -> PeerIdentity {
-        return try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue))
     }
 
     deinit {
@@ -227,9 +223,7 @@ package final class SocketConnection: Sendable {
         }
         if isIdle { close(PortError(.deadName)) }
     }
-}
 
-extension SocketConnection {
     /// The port at this end is gone: the peer can send nothing more, unread data is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {

@@ -22,9 +22,7 @@ struct EncodedMessage: Sendable {
 
     /// The bytes of all records.
     var size: Int { payload.count + tail.count }
-}
 
-extension EncodedMessage {
     /// Decodes the message. A message of only a few bytes keeps the memory in which they arrived. `resolve` converts an
     /// address to a right.
     ///

@@ -84,16 +84,14 @@ struct OutgoingMessage: Sendable {
         let head = kind.head(length)
         if lead == nil { lead = head.littleEndian } else { records.append(littleEndian: head) }
     }
-}
 
-extension OutgoingMessage {
     /// Whether the tail has packets of its own.
     var isDivided: Bool {
         tail.count >= Tuning.dividedTailSize && size > Tuning.undividedPackets * PacketHeader.payloadLimit
     }
 
-    /// A piece of the payload as a packet. It begins at the beginning, or where the previous one ended, and has at least
-    /// a head's bytes.
+    /// A piece of the payload as a packet. It begins at the beginning, or where the previous one ended. The limit is at
+    /// least a head's bytes.
     func packet(
         _ header: PacketHeader, at position: Int, atMost limit: Int, _ descriptors: [SharedDescriptor] = []
     ) -> OutgoingPacket {

@@ -78,9 +78,7 @@ extension PacketHeader {
         guard let words = packetWords(of: packet) else { return nil }
         self.init(words)
     }
-}
 
-extension PacketHeader {
     /// Whether it only wakes the ring's reader: such a packet holds nothing else.
     var isWakeUp: Bool { self == PacketHeader(kind: .wakeUp) || self == PacketHeader(kind: .pathChange) }
 
