@@ -20,7 +20,12 @@ import Synchronization
 /// The state of a connection between two packets.
 struct ReceiveState: ~Copyable, Sendable {
     var channel = IncomingChannel()
-    var batch = ReceiveBatch()
+    /// The next packets of the ring that were peeked at, all of them plain.
+    var packets: [PacketPrefix] = []
+    /// Their messages, before they are queued.
+    var messages = MessageBuffer()
+    /// How many packets to peek at: fewer where the queue had no slots for all of the last batch.
+    private(set) var batchLimit = Tuning.batchCount
     /// The charge for the message that is being assembled, in its sender's account.
     var charge: PeerCharge?
     /// Whether the peer has sent messages to the port, and is noted as one of its senders.
@@ -34,20 +39,10 @@ struct ReceiveState: ~Copyable, Sendable {
         channel.assembly.giveUp()
         charge = nil
     }
-}
-
-/// The state of a connection between two batches of plain messages.
-struct ReceiveBatch: ~Copyable, Sendable {
-    /// The packets that were peeked at.
-    var packets: [PacketPrefix] = []
-    /// Their messages, before they are queued.
-    var messages = MessageBuffer()
-    /// How many packets to peek at: fewer where the queue had no slots for all of the last batch.
-    private(set) var most = Tuning.batchCount
 
     /// Notes that of `count` messages that may be read, this many have slots in the queue.
     mutating func didReserve(_ slots: Int, of count: Int) {
-        most = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * most)
+        batchLimit = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * batchLimit)
     }
 }
 
@@ -176,11 +171,11 @@ struct PacketReceiver: ~Copyable, Sendable {
         guard connection.isPortsEnd, sink.acceptsBatches, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
             !connection.isClosed, let quotas = connection.quotas(of: sink)
         else { return nil }
-        let most = min(limit, state.batch.most)
-        state.channel.path.reader?.peekPlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
-        if state.batch.packets.isEmpty { return nil }
+        let most = min(limit, state.batchLimit)
+        state.channel.path.reader?.peekPlain(&state.packets, atMost: most, size: Tuning.batchSize)
+        if state.packets.isEmpty { return nil }
         var isOver = false
-        let cost = reserveRoom(in: sink, for: &state.batch, of: connection.owner, quotas, &isOver)
+        let cost = reserveRoom(in: sink, for: &state, of: connection.owner, quotas, &isOver)
         if cost.messages == 0 { return 0 }
         state.channel.path.didReadRing()
         if !state.hasNotedSender {
@@ -189,8 +184,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         }
         let byteCount = readBatch(
             &state, PeerCharge(quotas, connection.owner, cost), count: cost.messages, from: connection.peer)
-        let hasRoom = sink.fillReserved(by: &state.batch.messages, byteCount: byteCount)
-        if !state.batch.messages.isEmpty { state.batch.messages = MessageBuffer() }  // the port is dead
+        let hasRoom = sink.fillReserved(by: &state.messages, byteCount: byteCount)
+        if !state.messages.isEmpty { state.messages = MessageBuffer() }  // the port is dead
         state.mayReadOn = hasRoom && !isOver
         return cost.messages
     }
@@ -199,16 +194,16 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///
     /// - Returns: what was charged: as many messages as there are slots.
     private func reserveRoom(
-        in sink: any MessageSink, for batch: inout ReceiveBatch, of owner: PeerID, _ quotas: PeerQuotas,
+        in sink: any MessageSink, for state: inout ReceiveState, of owner: PeerID, _ quotas: PeerQuotas,
         _ isOver: inout Bool
     ) -> ResourceUsage {
-        var cost = quotas.charge(owner, forFirstOf: batch.packets, &isOver)
+        var cost = quotas.charge(owner, forFirstOf: state.packets, &isOver)
         if cost.messages == 0 { return cost }
         let slots = sink.reserveRoom(atMost: cost.messages)
-        batch.didReserve(slots, of: cost.messages)
+        state.didReserve(slots, of: cost.messages)
         if slots < cost.messages {
             var rest = ResourceUsage()
-            for packet in batch.packets[slots..<cost.messages] { rest += packet.cost }
+            for packet in state.packets[slots..<cost.messages] { rest += packet.cost }
             quotas.refund(rest, by: owner)
             cost -= rest
         }
@@ -224,9 +219,9 @@ struct PacketReceiver: ~Copyable, Sendable {
         let envelope = MessageEnvelope(ofBatch: count, from: peer, charge)
         var byteCount = 0
         for index in 0..<count {
-            let packet = state.batch.packets[index]
+            let packet = state.packets[index]
             let bytes = state.channel.path.reader?.consumeBody(after: packet) ?? []
-            state.batch.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, bytes: bytes))
+            state.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, bytes: bytes))
             byteCount += packet.byteCount
         }
         return byteCount
