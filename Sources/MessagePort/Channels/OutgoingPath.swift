@@ -77,9 +77,7 @@ struct OutgoingPath: Sendable {
     private var countStart = MonotonicInstant.distantPast
     private var lastLivenessCheck = MonotonicInstant.distantPast
 
-    init(use: RingPolicy) {
-        self.use = use
-    }
+    init(use: RingPolicy) { self.use = use }
 
     /// Whether packets go into the ring now.
     var usesRing: Bool { isOnRing }
@@ -160,9 +158,7 @@ struct OutgoingPath: Sendable {
             guard let isEmpty = writer?.isEmpty() else { return .broken }
             return isEmpty ? .announce : .socket
         }
-        if wakeUpCount == Tuning.wakeUpLimit {
-            return leaveRing(promising: Tuning.sleepyCount)
-        }
+        if wakeUpCount == Tuning.wakeUpLimit { return leaveRing(promising: Tuning.sleepyCount) }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
         case .written(let state): return .written(didWrite(state))
         case .closing: return .written(.closing)

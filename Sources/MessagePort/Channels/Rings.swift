@@ -20,9 +20,7 @@ final class RingEnd: Sendable {
         wakeChannel = WakeChannelWatch(channel)
     }
 
-    deinit {
-        DescriptorBudget.wakeChannels.release(Self.channelCount)
-    }
+    deinit { DescriptorBudget.wakeChannels.release(Self.channelCount) }
 
     /// Makes an end.
     ///

@@ -88,9 +88,7 @@ package final class RoomSet: SourceRoutine {
     /// Notifies the connections that have room.
     package func perform() -> SourceOutcome {
         for report in set.wait(until: .distantPast) {
-            guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else {
-                continue
-            }
+            guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else { continue }
             // A connection is not added again before it is notified.
             set.remove(connection.descriptor.rawValue)
             connection.roomDidCome()

@@ -43,9 +43,7 @@ package final class PortSockets: Sendable {
     private let lacksConnection = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
-    package init() throws(PortError) {
-        epoll = try PortError.converting(EpollSet())
-    }
+    package init() throws(PortError) { epoll = try PortError.converting(EpollSet()) }
 
     /// Whether these are a forked child's copies of its parent's sockets.
     var isInherited: Bool { forkGuard.isInherited }
@@ -141,12 +139,11 @@ package final class PortSockets: Sendable {
             if state.unwatched.contains(key) {
                 guard interest.contains(.readable) else { return false }
                 guard (try? epoll.add(connection.descriptor.rawValue, interest, key: key)) != nil else { return true }
-                state.pausedInterests[key] = interest == .arrival ? nil : interest
                 state.unwatched.remove(key)
-                return false
+            } else {
+                try? epoll.modify(connection.descriptor.rawValue, interest, key: key)
             }
             state.pausedInterests[key] = interest == .arrival ? nil : interest
-            try? epoll.modify(connection.descriptor.rawValue, interest, key: key)
             return false
         }
         if isLost { rewatchLater() }
@@ -232,9 +229,7 @@ package final class PortSockets: Sendable {
             // The second read found nothing.
             if reports.count == 1, count == 2, !hasMore { soleActive = member }
             if member.isThrottled { hasSkippedSome = true }
-            if member.isClosed, remove(report.key), member.sink === sink, !member.isOnlyObserving {
-                endedCount += 1
-            }
+            if member.isClosed, remove(report.key), member.sink === sink, !member.isOnlyObserving { endedCount += 1 }
         }
         state.withLock { state in
             // A connection that was removed is not retained.

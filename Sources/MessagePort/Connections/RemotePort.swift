@@ -30,9 +30,7 @@ package final class RemotePort: PortEndpoint {
     }
 
     /// Stands for a port that is not connected yet.
-    init(_ portAddress: PortAddress) {
-        self.portAddress = portAddress
-    }
+    init(_ portAddress: PortAddress) { self.portAddress = portAddress }
 
     deinit {
         if isInherited { return }

@@ -34,7 +34,9 @@ struct RequestTable: Sendable {
 
     func isAwaited(_ token: UInt64) -> Bool { awaited[token] != nil }
     func isUnanswered(_ token: UInt64) -> Bool { unanswered[token] != nil }
-    func isAbandoned(_ token: UInt64) -> Bool { if case .abandoned = unanswered[token] { true } else { false } }
+    func isAbandoned(_ token: UInt64) -> Bool {
+        if case .abandoned = unanswered[token] { true } else { false }
+    }
 
     /// Begins a request, whose message is about to be sent.
     ///
@@ -56,9 +58,7 @@ struct RequestTable: Sendable {
     /// Ends a request of this end.
     ///
     /// - Returns: what was to receive the reply; nil when the request has ended before.
-    mutating func end(_ token: UInt64) -> ReplyTarget? {
-        awaited.removeValue(forKey: token)?.target
-    }
+    mutating func end(_ token: UInt64) -> ReplyTarget? { awaited.removeValue(forKey: token)?.target }
 
     /// The peer has sent a request.
     mutating func addUnanswered(_ token: UInt64) { unanswered[token] = .unanswered([]) }

@@ -20,9 +20,7 @@ package final class ReservedDescriptor: Sendable {
     package var rawValue: CInt? { spare.withLock { $0?.raw } }
 
     /// Makes it, if there is none.
-    package func reserve() {
-        spare.withLock { make(&$0) }
-    }
+    package func reserve() { spare.withLock { make(&$0) } }
 
     /// Makes it again, if it was lost and there is a descriptor for it.
     func restore() {

@@ -40,9 +40,7 @@ package final class RightsTable: Sendable {
     }
 
     /// What an address leads to, as far as this process knows.
-    func destination(at address: PortAddress) -> (any PortEndpoint)? {
-        entries.withLock { $0[address]?.destination }
-    }
+    func destination(at address: PortAddress) -> (any PortEndpoint)? { entries.withLock { $0[address]?.destination } }
 
     /// Removes an address.
     func forget(_ address: PortAddress) {

@@ -62,9 +62,7 @@ struct BacklogLock: ~Copyable, Sendable {
     /// Counts the connection while its replies are unflushed; nil at the right's end.
     private let unflushedReplies: UnflushedReplies?  // immutable
 
-    init(countedIn unflushedReplies: UnflushedReplies?) {
-        self.unflushedReplies = unflushedReplies
-    }
+    init(countedIn unflushedReplies: UnflushedReplies?) { self.unflushedReplies = unflushedReplies }
 
     /// Whether there is no backlog, and the peer is read. The thread that unlocks the send lock sees what a thread that
     /// found it locked has added: the latter stores this and then tries the lock, the former unlocks it and then loads

@@ -96,9 +96,7 @@ extension SocketConnection: IncomingChannelObserver {
     func closeObserver() -> any CloseObserver { PendingCloses(receiver.closingCount, of: owner, quotas(of: sink)) }
 
     /// Whether nothing is read from the ring any more.
-    var hasEndedReading: Bool {
-        state.withLock { $0.life.failure != nil || isPortsEnd && $0.life.hasLostOwner }
-    }
+    var hasEndedReading: Bool { state.withLock { $0.life.failure != nil || isPortsEnd && $0.life.hasLostOwner } }
 
     /// All that the peer sent before it ended has been read.
     func peerDidEnd() {

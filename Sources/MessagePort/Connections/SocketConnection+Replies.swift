@@ -29,9 +29,7 @@ extension SocketConnection: ReplyConnection {
     func noteMessages() -> Bool { state.withLock { $0.noteMessages() } }
 
     /// A request came that asks for a reply.
-    func willReply(to token: UInt64) {
-        state.withLock { $0.requests.addUnanswered(token) }
-    }
+    func willReply(to token: UInt64) { state.withLock { $0.requests.addUnanswered(token) } }
 
     /// A request was answered, or dropped, and the peer was notified.
     func didSettleReply(to token: UInt64) {
@@ -192,9 +190,7 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// A reply under the token will not come.
-    func failAwaited(_ token: UInt64, _ error: PortError) {
-        removeAwaited(token)?.failAsking(error)
-    }
+    func failAwaited(_ token: UInt64, _ error: PortError) { removeAwaited(token)?.failAsking(error) }
 
     private func removeAwaited(_ token: UInt64) -> ReplyTarget? {
         let (target, isDone) = state.withLock { state in
@@ -205,9 +201,7 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// Stops awaiting a reply under the token. The target is not notified.
-    func forget(token: UInt64) {
-        _ = endAwaited(token)
-    }
+    func forget(token: UInt64) { _ = endAwaited(token) }
 
     /// Stops awaiting a reply for the receiver.
     func forget(_ receiver: any ReplyReceiver) {

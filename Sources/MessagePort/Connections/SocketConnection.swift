@@ -123,9 +123,7 @@ package final class SocketConnection: Sendable {
         try self.init(descriptor, port: nil)
     }
 
-    deinit {
-        close(PortError(.peerDied))
-    }
+    deinit { close(PortError(.peerDied)) }
 
     /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
     var isInherited: Bool { forkGuard.isInherited }
@@ -153,9 +151,7 @@ package final class SocketConnection: Sendable {
     /// Whether rings were offered and neither accepted nor refused.
     var awaitsRingAnswer: Bool { sender.channel.path.withLock { $0.isOffered } }
 
-    func checkProcess() throws(PortError) {
-        try forkGuard.check()
-    }
+    func checkProcess() throws(PortError) { try forkGuard.check() }
 
     var isClosed: Bool { hasFailed.load(ordering: .sequentiallyConsistent) }
 

@@ -29,9 +29,7 @@ final class UnflushedReplies: Sendable {
     }
 
     /// A connection begins to retain replies. May be called under any lock.
-    func enter() {
-        count.wrappingAdd(1, ordering: .sequentiallyConsistent)
-    }
+    func enter() { count.wrappingAdd(1, ordering: .sequentiallyConsistent) }
 
     /// A connection has sent its replies, or dropped them. Wakes the waiters after the last one.
     func leave() {
@@ -79,7 +77,5 @@ final class UnflushedReplies: Sendable {
     }
 
     /// - Returns: false when it was woken before.
-    private func remove(_ number: Int) -> Bool {
-        waiting.withLock { $0.waiters.removeValue(forKey: number) } != nil
-    }
+    private func remove(_ number: Int) -> Bool { waiting.withLock { $0.waiters.removeValue(forKey: number) } != nil }
 }

@@ -135,9 +135,7 @@ struct PeerCharge: ~Copyable, Sendable {
         self.cost = cost
     }
 
-    deinit {
-        quotas.refund(cost, by: owner)
-    }
+    deinit { quotas.refund(cost, by: owner) }
 
     /// Charges for more.
     mutating func add(_ more: ResourceUsage) {
@@ -162,17 +160,13 @@ struct ReceiveBudget {
     /// How many were read from the others; the entry of the last one is stale.
     private var used: [PeerID: Int] = [:]
 
-    private init(_ limits: (packets: Int, ofProcess: Int, ofConnection: Int)) {
-        (left, share, most) = limits
-    }
+    private init(_ limits: (packets: Int, ofProcess: Int, ofConnection: Int)) { (left, share, most) = limits }
 
     /// Whether nothing more may be read.
     var isSpent: Bool { left <= 0 }
 
     /// How many packets may be read from a connection of the process now.
-    func grant(to owner: PeerID) -> Int {
-        max(0, min(most, left, share - count(of: owner)))
-    }
+    func grant(to owner: PeerID) -> Int { max(0, min(most, left, share - count(of: owner))) }
 
     private func count(of owner: PeerID) -> Int {
         if let last, last.owner == owner { return last.count }

@@ -87,9 +87,7 @@ struct PeerUsage {
     /// The user whose processes have no common limit; nil when this process has the overflow uid, which others may have.
     private let ownUser: UInt32?
 
-    init(limits: PeerLimits, ownUser: UInt32?) {
-        (self.limits, self.ownUser) = (limits, ownUser)
-    }
+    init(limits: PeerLimits, ownUser: UInt32?) { (self.limits, self.ownUser) = (limits, ownUser) }
 
     /// Whether nothing is counted.
     var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }
@@ -189,9 +187,7 @@ struct PeerUsage {
     }
 
     /// Whether a process is over its limits, so that nothing new is read from it.
-    func isOver(_ owner: PeerID) -> Bool {
-        accounts.index(of: owner).map { isOver(owner, at: $0) } ?? false
-    }
+    func isOver(_ owner: PeerID) -> Bool { accounts.index(of: owner).map { isOver(owner, at: $0) } ?? false }
 
     private func isOver(_ owner: PeerID, at index: Int) -> Bool {
         let cost = accounts[index].cost
@@ -253,9 +249,7 @@ struct PeerUsage {
         return true
     }
 
-    mutating func charge(_ cost: ResourceUsage, by owner: PeerID) {
-        change(owner) { $0.cost += cost }
-    }
+    mutating func charge(_ cost: ResourceUsage, by owner: PeerID) { change(owner) { $0.cost += cost } }
 
     /// - Returns: whether connections that were paused may be read again: `removeResumable` returns them.
     mutating func refund(_ cost: ResourceUsage, by owner: PeerID) -> Bool {
