@@ -23,7 +23,6 @@ package enum IOThread {
         receiver.withLock { $0 }.flatMap { $0.forkGuard.isInherited ? nil : $0.thread.loop }
     }
 
-    /// Its loop.
     package static func loop() throws(PortError) -> ThreadRunLoop {
         if let receiver = receiver.withLock({ $0 }), !receiver.forkGuard.isInherited { return receiver.thread.loop }
         let made = try PortError.converting(ResidentThread(name: "port-receiver"))
@@ -85,7 +84,6 @@ package final class RoomSet: SourceRoutine {
         }
     }
 
-    /// Notifies the connections that have room.
     package func perform() -> SourceOutcome {
         for report in set.wait(until: .distantPast) {
             guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else { continue }

@@ -229,7 +229,6 @@ struct PacketReceiver: ~Copyable, Sendable {
 
     // MARK: Packets
 
-    /// Receives one packet.
     private func receivePacket(
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
     ) -> Bool {

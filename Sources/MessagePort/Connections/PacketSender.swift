@@ -394,6 +394,5 @@ struct PacketSender: ~Copyable, Sendable {
         charge = nil  // the old one, or the one for what was sent meanwhile, is released without the lock
     }
 
-    /// Whether replies wait for room.
     var isAwaitingRoom: Bool { isPortsEnd && !backlog.isIdle && backlog.withLock { $0.isPausing } }
 }

@@ -19,7 +19,6 @@ final class PendingCloseCount: Sendable {
 
     func change(by number: Int) { count.add(number, ordering: .sequentiallyConsistent) }
 
-    /// The connection that waits.
     var waitingConnection: SocketConnection? { waiting.withLock { $0 } }
 
     /// Sets the connection that waits, or none, and its mark.
@@ -76,7 +75,6 @@ extension SocketConnection {
         return true
     }
 
-    /// A descriptor was closed.
     fileprivate func readAgainAfterClosing() {
         guard !isPortsEnd, receiver.isThrottled.load(ordering: .sequentiallyConsistent),
             !receiver.closingCount.isAtLimit

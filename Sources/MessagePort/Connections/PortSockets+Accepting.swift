@@ -6,7 +6,6 @@ import RunLoopCore
 import Synchronization
 
 extension PortSockets {
-    /// Accepts the connections that wait.
     func acceptAll(for sink: any MessageSink) {
         for _ in 0..<Tuning.acceptBudget {
             var client: SocketConnection?

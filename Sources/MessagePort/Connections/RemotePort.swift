@@ -23,7 +23,6 @@ package final class RemotePort: PortEndpoint {
     /// How many requests wait in each loop and mode, nested ones included.
     private let waiting = Mutex<[Waiters: Int]>([:])
 
-    /// Takes over a connection to the port.
     package init(_ portAddress: PortAddress, over connection: SocketConnection) {
         self.portAddress = portAddress
         made.set(connection)
@@ -134,7 +133,6 @@ package final class RemotePort: PortEndpoint {
 //   not reached ──connected──▶ reached         both final; a full backlog, or a lack of descriptors or memory, leads to
 //        ╰─────nothing there──▶ failed         neither: the next use tries again
 extension RemotePort {
-    /// The connection, if there is one already.
     package var connection: SocketConnection? { made.object }
 
     package func pollDeath() -> Bool {

@@ -60,7 +60,6 @@ struct RequestTable: Sendable {
     /// - Returns: what was to receive the reply; nil when the request has ended before.
     mutating func end(_ token: UInt64) -> ReplyTarget? { awaited.removeValue(forKey: token)?.target }
 
-    /// The peer has sent a request.
     mutating func addUnanswered(_ token: UInt64) { unanswered[token] = .unanswered([]) }
 
     /// A request of the peer's was answered or dropped.

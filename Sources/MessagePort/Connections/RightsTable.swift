@@ -7,7 +7,6 @@ import Synchronization
 /// What this process knows by address: its own ports, and the ports of others that it holds rights to. It makes the
 /// same port the same right each time it is received, and has messages to a port of this process sent in memory.
 package final class RightsTable: Sendable {
-    /// The process's table.
     package static let shared = RightsTable()
 
     private struct Entry: Sendable {
@@ -42,7 +41,6 @@ package final class RightsTable: Sendable {
     /// What an address leads to, as far as this process knows.
     func destination(at address: PortAddress) -> (any PortEndpoint)? { entries.withLock { $0[address]?.destination } }
 
-    /// Removes an address.
     func forget(_ address: PortAddress) {
         let other = entries.withLock { $0.removeValue(forKey: address) }
         withExtendedLifetime(other) {}
@@ -103,7 +101,6 @@ package final class RightsTable: Sendable {
         return winner
     }
 
-    /// Whether there is an entry for the address.
     func knows(_ address: PortAddress) -> Bool { entries.withLock { $0[address] != nil } }
 
     /// A new connection to the port at an address, also when the port is this process's own.

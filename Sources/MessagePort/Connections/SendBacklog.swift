@@ -13,7 +13,6 @@ struct SendBacklog: ~Copyable {
     var packets = Deque<OutgoingPacket>()
     /// The bytes of the packets, each with `packetCost` added.
     var size = 0
-    /// How many descriptors they have.
     var descriptorCount = 0
     /// Whether the I/O thread waits for room to send them.
     var isWatched = false

@@ -155,7 +155,6 @@ extension SocketConnection: ReplyConnection {
         target?.receiver.passAbandonment(to: self, token: token)
     }
 
-    /// Whether a reply is awaited over the connection.
     var awaitsReply: Bool { state.withLock { $0.requests.awaitsReply } }
 
     /// The peer no longer awaits the reply to the request that asked with the token.
@@ -333,7 +332,6 @@ extension SocketConnection {
         if wasCounted { port.clientDidNotConnect() }
     }
 
-    /// Handles a peer's request to watch the port.
     func beginWatch(of port: any MessageSink, byteLimit: Int) {
         noteObserver(port)
         // A policy may admit other users; it does not allow them to watch.

@@ -142,7 +142,6 @@ package final class SocketConnection: Sendable {
         return found
     }
 
-    /// Whether the connection has rings.
     var hasRings: Bool { receiver.ring.object != nil }
 
     /// Sets when rings are offered from now on.
@@ -313,7 +312,6 @@ extension SocketConnection {
         return true
     }
 
-    /// How many bytes of message payloads were sent.
     var sentByteCount: Int { sender.sentByteCount.load(ordering: .relaxed) }
 
     /// Sends a small packet, now or when there is room. Never waits.

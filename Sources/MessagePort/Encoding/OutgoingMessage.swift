@@ -21,7 +21,6 @@ struct OutgoingMessage: Sendable {
     private(set) var tail: [UInt8] = []
     private(set) var descriptors: [SharedDescriptor] = []
 
-    /// The size of the first head.
     private var leadSize: Int { lead == nil ? 0 : ComponentKind.headSize }
     /// Where the tail begins in the payload.
     private var tailStart: Int { leadSize + records.count }
@@ -168,7 +167,6 @@ struct Transmission: ~Copyable, Sendable {
     /// Whether the first packet was sent.
     private(set) var isBegun = false
 
-    /// A message of which nothing was sent.
     init(_ message: consuming OutgoingMessage, asks: UInt64, answers: UInt64) {
         self.message = message
         self.asks = asks
@@ -177,7 +175,6 @@ struct Transmission: ~Copyable, Sendable {
 
     var isDone: Bool { isBegun && sentCount == message.size }
 
-    /// The head of the first packet.
     private var header: PacketHeader {
         PacketHeader(
             kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
@@ -185,10 +182,8 @@ struct Transmission: ~Copyable, Sendable {
             totalLength: UInt64(message.size))
     }
 
-    /// How much is still to be sent.
     var restSize: Int { message.size - sentCount }
 
-    /// The next packet, with a piece of limited size.
     func next(atMost limit: Int = PacketHeader.payloadLimit) -> OutgoingPacket {
         isBegun
             ? message.packet(PacketHeader(kind: .continuation), at: sentCount, atMost: limit)

@@ -70,7 +70,6 @@ struct PacketAssembly: Sendable {
         /// Whether the missing bytes are one body, which is the message's tail.
         var isTail = false
 
-        /// How many bytes are still to come.
         var missing: Int { Int(header.totalLength) - count }
 
         /// Changes the bytes to which the next piece is appended.

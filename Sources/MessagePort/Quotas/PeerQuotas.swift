@@ -137,7 +137,6 @@ struct PeerCharge: ~Copyable, Sendable {
 
     deinit { quotas.refund(cost, by: owner) }
 
-    /// Charges for more.
     mutating func add(_ more: ResourceUsage) {
         quotas.withLock { $0.charge(more, by: owner) }
         cost += more
@@ -162,7 +161,6 @@ struct ReceiveBudget {
 
     private init(_ limits: (packets: Int, ofProcess: Int, ofConnection: Int)) { (left, share, most) = limits }
 
-    /// Whether nothing more may be read.
     var isSpent: Bool { left <= 0 }
 
     /// How many packets may be read from a connection of the process now.

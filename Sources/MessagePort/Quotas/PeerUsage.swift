@@ -53,7 +53,6 @@ struct PeerUsage {
         var cost = ResourceUsage()
         /// The connections that are not read until there is room.
         var paused: Set<UInt64> = []
-        /// The connections that have rings.
         var rings: Set<UInt64> = []
 
         var isEmpty: Bool { connections == 0 && cost == ResourceUsage() }
@@ -89,7 +88,6 @@ struct PeerUsage {
 
     init(limits: PeerLimits, ownUser: UInt32?) { (self.limits, self.ownUser) = (limits, ownUser) }
 
-    /// Whether nothing is counted.
     var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }
 
     /// How many messages a process of a user may have in the queue. A process that has none there, and so is no sharer,

@@ -10,7 +10,6 @@ import PortSystem
 //   24 answers: the token of the message that this replies to
 //   32 length of the whole message's payload
 
-/// The kind of a packet.
 enum PacketKind: UInt8, CaseIterable, Sendable {
     /// The first packet of a message: to the port, or, when it answers a token, to the requester.
     case message = 1
@@ -57,7 +56,6 @@ struct PacketHeader: Hashable, Sendable {
     static let version: UInt8 = 1
     /// The largest packet, head and payload together.
     static let packetLimit = 65_536
-    /// The largest payload of one packet.
     static let payloadLimit = packetLimit - size
 
     var kind: PacketKind
@@ -70,7 +68,6 @@ struct PacketHeader: Hashable, Sendable {
 }
 
 extension PacketHeader {
-    /// Its bytes.
     var encoded: [UInt8] { bytes(of: words) }
 
     /// Reads a head; nil when the packet is shorter than a head or not of this format and version.
@@ -157,7 +154,6 @@ struct OutgoingPacket: Sendable {
     /// The token of the peer's request that is settled when this was sent or dropped; zero for none.
     var settles: UInt64 = 0
 
-    /// The size of the payload.
     var payloadSize: Int { (lead == nil ? 0 : ComponentKind.headSize) + payload.count + tail.count }
 }
 
@@ -168,7 +164,6 @@ extension PacketPrefix {
     /// The beginning of its head.
     private static let plainHead = PacketHeader(kind: .message, componentCount: 1).words
 
-    /// Whether it is the prefix of a plain packet.
     var isPlainMessage: Bool {
         let plain = Self.plainHead
         return head.0 == plain.0 && UInt64(littleEndian: head.1) >> 32 == 1 && head.2 == 0 && head.3 == 0
@@ -176,7 +171,6 @@ extension PacketPrefix {
             && UInt64(littleEndian: lead) == ComponentKind.bytes.head(payloadSize - ComponentKind.headSize)
     }
 
-    /// The message id.
     var messageID: Int32 { Int32(truncatingIfNeeded: UInt64(littleEndian: head.1)) }
 
     /// How many bytes the message has.
