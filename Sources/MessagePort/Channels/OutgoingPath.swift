@@ -66,7 +66,8 @@ struct OutgoingPath: Sendable {
     private var writer: RingProducer?
     /// Wakes a parked reader; nil when it is woken over the socket.
     private var waker: WakeSender?
-    private var isOnRing = false
+    /// Whether packets go into the ring now.
+    private(set) var usesRing = false
     /// How many packets must still go by socket.
     private var socketCount = 0
     /// How many packets must go by socket because the reader was notified of them.
@@ -78,9 +79,6 @@ struct OutgoingPath: Sendable {
     private var lastLivenessCheck = MonotonicInstant.distantPast
 
     init(use: RingPolicy) { self.use = use }
-
-    /// Whether packets go into the ring now.
-    var usesRing: Bool { isOnRing }
 
     /// Whether rings should be offered before a message is sent.
     mutating func isOfferDue() -> Bool {
@@ -130,7 +128,7 @@ struct OutgoingPath: Sendable {
     }
 
     /// The path-change packet was sent.
-    mutating func didAnnounce() { isOnRing = true }
+    mutating func didAnnounce() { usesRing = true }
 
     /// The reader was found alive.
     mutating func didCheckLiveness() { lastLivenessCheck = .coarse }
@@ -150,7 +148,7 @@ struct OutgoingPath: Sendable {
         if !packet.descriptors.isEmpty { socketCount = Tuning.packetsUntilRing }
         if promisedCount > 0 { return .promised }
         if !packet.descriptors.isEmpty { return leaveRing() }
-        guard isOnRing else {
+        guard usesRing else {
             if socketCount > 0 {
                 socketCount -= 1
                 return .socket
@@ -173,7 +171,7 @@ struct OutgoingPath: Sendable {
     ///
     /// - Returns: what to do then; nil when it is not in the ring, and `route` says what to do.
     mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
-        guard isOnRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
+        guard usesRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
         switch writer?.write(head, lead: lead, bytes) {
         case .written(let state): return didWrite(state)
         case .closing: return .closing
@@ -231,13 +229,13 @@ struct OutgoingPath: Sendable {
     ///
     /// - Returns: `socket` or `promised`; otherwise why the path cannot change.
     mutating func leaveRing(promising count: Int = 0) -> Step {
-        if !isOnRing { return .socket }
+        if !usesRing { return .socket }
         switch writer?.writeMark(before: UInt32(count)) {
         case .written: break
         case .full, .broken, nil: return .broken
         case .closed, .closing: return .closed
         }
-        (isOnRing, promisedCount, wakeUpCount) = (false, count, 0)
+        (usesRing, promisedCount, wakeUpCount) = (false, count, 0)
         return count > 0 ? .promised : .socket
     }
 }
