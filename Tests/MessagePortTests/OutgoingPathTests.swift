@@ -13,18 +13,19 @@ import Testing
         let answered = path.endOffer()
         #expect(answered != nil)
         path.withdrawOffer()
-        #expect(path.nextOffer() == .none)
+        #expect(path.isOfferDue() == false)
         #expect(!path.isOffered)
     }
 
     @Test("an offer that found no room is repeated; one that was not answered is not")
     func withdrawn() throws {
         var path = OutgoingPath(use: .always)
-        #expect(path.nextOffer() == .due)
+        #expect(path.isOfferDue() == true)
         path.didOffer(try RingEnd.make().end)
-        #expect(path.nextOffer() == .pending)
+        #expect(path.isOffered)
+        #expect(path.isOfferDue() == false)
         path.withdrawOffer()
-        #expect(path.nextOffer() == .due)
+        #expect(path.isOfferDue() == true)
         #expect(path.endOffer() == nil)
     }
 }

@@ -63,7 +63,7 @@ struct WireFormatDocumentTests {
         sent["refused"] = try packets { SocketConnection.sendRefusal(.peerRefused, to: $0.descriptor) }.first
         sent["ring"] = try packets { connection in
             connection.useRings(.always)
-            RingNegotiation.offerIfDue(over: connection)
+            connection.offerRingsIfDue()
         }.first
         sent["ring-answer"] = PacketHeader(kind: .ringAnswer, descriptorCount: 2).encoded
         sent["path-change"] = PacketHeader(kind: .pathChange).encoded

@@ -196,7 +196,7 @@ extension MachPort {
     /// Has a new connection offer rings, and both ends accept them; later, when the port reads nothing now.
     fileprivate func agreeOnRings(with connection: SocketConnection) {
         guard connection.sender.lock.tryLock() else { return }
-        RingNegotiation.offerIfDue(over: connection)
+        connection.offerRingsIfDue()
         connection.sender.lock.unlock()
         for _ in 0..<100 where connection.awaitsRingAnswer {
             localPort.receiveFromSockets()

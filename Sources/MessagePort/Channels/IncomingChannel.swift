@@ -52,12 +52,9 @@ protocol IncomingChannelObserver {
 }
 
 struct IncomingChannel: ~Copyable, Sendable {
-    /// Assembles messages.
     var assembly = PacketAssembly()
-    /// Whether the next packet is on the socket or in the ring.
     var path = IncomingPath()
 
-    /// Reads the next packet.
     mutating func next(
         from socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver
     ) -> ReceiveResult {
@@ -178,7 +175,6 @@ struct IncomingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// Reads a packet from the socket.
     private mutating func nextOfSocket(
         _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
     ) -> ReceiveResult {
@@ -225,7 +221,6 @@ struct IncomingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// Classifies a packet from the socket.
     private mutating func sort(
         _ head: PacketWords?, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?
     ) -> ReceiveResult {

@@ -55,9 +55,8 @@ struct IncomingPath: Sendable {
     /// The next packets are in the ring; the path-change packet stays on the socket as a wake-up.
     mutating func enterRing() { (phase, hasSpentWakeUp) = (.ring, true) }
 
-    /// The next packet is on the socket. The path-change packet there stays until the ring is empty.
-    ///
-    /// - Parameter count: at least this many packets come before that one.
+    /// The next packet is on the socket. The path-change packet there stays until the ring is empty. At least `count`
+    /// packets come before that one.
     mutating func leaveRing(before count: Int) { (phase, promisedCount) = (.socket, count) }
 
     /// A packet was read from the ring.

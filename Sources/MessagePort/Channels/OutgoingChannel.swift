@@ -27,7 +27,8 @@ enum SendFailure: Error {
 struct OutgoingChannel: ~Copyable, Sendable {
     /// The largest payload of a piece of a message for a ring, in bytes. A packet that was made for the socket may be
     /// larger.
-    static var ringPieceLimit: Int { SharedRing.capacity / Tuning.piecesInRing - PacketHeader.size - 8 }
+    static var ringPieceLimit: Int { SharedRing.capacity / Tuning.piecesInRing - PacketHeader.size - recordHeadSize }
+    private static let recordHeadSize = 8
 
     private let descriptor: SharedDescriptor  // immutable
     private let isPortsEnd: Bool  // immutable
@@ -40,14 +41,10 @@ struct OutgoingChannel: ~Copyable, Sendable {
         path = Mutex(OutgoingPath(use: isPortsEnd ? .never : .standard))
     }
 
-    /// Sends one packet if there is room for it.
+    /// Sends one packet if there is room for it. Before each try it asks whether the connection is open, which may end
+    /// while this waits for the reader.
     ///
-    /// - Parameters:
-    ///   - packet: the packet.
-    ///   - isOpen: whether the connection is open; called before each try, since it may end while this waits for the
-    ///     reader.
     /// - Returns: false when there is no room.
-    /// - Throws: `SendFailure`.
     func offer(_ packet: OutgoingPacket, while isOpen: () -> Bool) throws(SendFailure) -> Bool {
         var deadline: MonotonicInstant?
         while true {
@@ -98,12 +95,8 @@ struct OutgoingChannel: ~Copyable, Sendable {
     }
 
     /// Waits until there may be room in the socket, or the deadline.
-    func waitForRoom(until deadline: MonotonicInstant) throws(SendFailure) {
-        do throws(SystemError) {
-            _ = try sysPoll(descriptor.rawValue, .writable, until: deadline)
-        } catch {
-            throw .refused(error)
-        }
+    func waitForRoom(until deadline: MonotonicInstant) throws(SystemError) {
+        _ = try sysPoll(descriptor.rawValue, .writable, until: deadline)
     }
 
     /// Does what a packet in the ring requires.
@@ -165,14 +158,10 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// Spins until `isOver`, or the deadline, where spinning pays.
+    /// Spins until `isOver`, or the deadline, where spinning pays, with some pauses between two checks. If it `yields`,
+    /// the reader may wait for this very processor, which is yielded from time to time; if not, it is checked at least
+    /// once, whatever the time is.
     ///
-    /// - Parameters:
-    ///   - end: the deadline; computed only where spinning pays.
-    ///   - pauses: how many pauses between two checks.
-    ///   - yields: whether the reader may wait for this very processor, so that it is yielded from time to time. If
-    ///     not, it is checked at least once, whatever the time is.
-    ///   - isOver: the check.
     /// - Returns: whether it was over.
     private static func spin(
         until end: @autoclosure () -> MonotonicInstant, pauses: Int, yields: Bool, _ isOver: () -> Bool

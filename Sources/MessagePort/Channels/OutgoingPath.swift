@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortCLibrary
 import PortSystem
-import RunLoopCore
 
 // The path of the next packet: the socket, or the ring beside it. Decides, and writes into the ring.
 //
@@ -53,15 +51,6 @@ struct OutgoingPath: Sendable {
         case wake(WakeSender)
     }
 
-    /// The state of an offer of rings.
-    enum Offer: Sendable {
-        case none
-        /// Rings should be offered.
-        case due
-        /// The peer has not answered.
-        case pending
-    }
-
     /// How far both sides have agreed on rings.
     private enum Phase: Sendable {
         case none
@@ -77,7 +66,8 @@ struct OutgoingPath: Sendable {
     private var writer: RingProducer?
     /// Wakes a parked reader; nil when it is woken over the socket.
     private var waker: WakeSender?
-    private var isOnRing = false
+    /// Whether packets go into the ring now.
+    private(set) var usesRing = false
     /// How many packets must still go by socket.
     private var socketCount = 0
     /// How many packets must go by socket because the reader was notified of them.
@@ -88,23 +78,11 @@ struct OutgoingPath: Sendable {
     private var countStart = MonotonicInstant.distantPast
     private var lastLivenessCheck = MonotonicInstant.distantPast
 
-    init(use: RingPolicy) {
-        self.use = use
-    }
+    init(use: RingPolicy) { self.use = use }
 
-    /// Whether packets go into the ring now.
-    var usesRing: Bool { isOnRing }
-
-    /// What to do about rings before a message is sent.
-    mutating func nextOffer() -> Offer {
-        switch phase {
-        case .none: shouldOffer() ? .due : .none
-        case .offered: .pending
-        case .agreed, .open, .refused: .none
-        }
-    }
-
-    private mutating func shouldOffer() -> Bool {
+    /// Whether rings should be offered before a message is sent.
+    mutating func isOfferDue() -> Bool {
+        guard case .none = phase else { return false }
         switch use {
         case .never: return false
         case .always: return true
@@ -150,7 +128,7 @@ struct OutgoingPath: Sendable {
     }
 
     /// The path-change packet was sent.
-    mutating func didAnnounce() { isOnRing = true }
+    mutating func didAnnounce() { usesRing = true }
 
     /// The reader was found alive.
     mutating func didCheckLiveness() { lastLivenessCheck = .coarse }
@@ -170,7 +148,7 @@ struct OutgoingPath: Sendable {
         if !packet.descriptors.isEmpty { socketCount = Tuning.packetsUntilRing }
         if promisedCount > 0 { return .promised }
         if !packet.descriptors.isEmpty { return leaveRing() }
-        guard isOnRing else {
+        guard usesRing else {
             if socketCount > 0 {
                 socketCount -= 1
                 return .socket
@@ -178,9 +156,7 @@ struct OutgoingPath: Sendable {
             guard let isEmpty = writer?.isEmpty() else { return .broken }
             return isEmpty ? .announce : .socket
         }
-        if wakeUpCount == Tuning.wakeUpLimit {
-            return leaveRing(promising: Tuning.sleepyCount)
-        }
+        if wakeUpCount == Tuning.wakeUpLimit { return leaveRing(promising: Tuning.sleepyCount) }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
         case .written(let state): return .written(didWrite(state))
         case .closing: return .written(.closing)
@@ -190,15 +166,12 @@ struct OutgoingPath: Sendable {
         }
     }
 
-    /// Writes a plain message into the ring, if that is its path, and there is room.
+    /// Writes a plain message into the ring, if that is its path, and there is room: the head of its packet, the head of
+    /// its record, and its bytes.
     ///
-    /// - Parameters:
-    ///   - head: the head of its packet.
-    ///   - lead: the head of its record.
-    ///   - bytes: its bytes.
     /// - Returns: what to do then; nil when it is not in the ring, and `route` says what to do.
     mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
-        guard isOnRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
+        guard usesRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
         switch writer?.write(head, lead: lead, bytes) {
         case .written(let state): return didWrite(state)
         case .closing: return .closing
@@ -252,64 +225,17 @@ struct OutgoingPath: Sendable {
     /// Whether the reader has read data since the ring was found full, or since the last call.
     mutating func hasReaderMoved() -> Bool { writer?.hasReaderMoved() ?? true }
 
-    /// Changes the path to the socket.
+    /// Changes the path to the socket, by which at least `count` packets go.
     ///
-    /// - Parameter count: at least this many packets go by socket.
     /// - Returns: `socket` or `promised`; otherwise why the path cannot change.
     mutating func leaveRing(promising count: Int = 0) -> Step {
-        if !isOnRing { return .socket }
+        if !usesRing { return .socket }
         switch writer?.writeMark(before: UInt32(count)) {
         case .written: break
         case .full, .broken, nil: return .broken
         case .closed, .closing: return .closed
         }
-        (isOnRing, promisedCount, wakeUpCount) = (false, count, 0)
+        (usesRing, promisedCount, wakeUpCount) = (false, count, 0)
         return count > 0 ? .promised : .socket
     }
-}
-
-/// What one end of a connection contributes to its rings: memory that only it writes, and the channel through which its
-/// loop is woken.
-final class RingEnd: Sendable {
-    let memory: SharedMemory  // immutable
-    let wakeChannel: WakeChannelWatch  // immutable
-    /// How much of the channels' descriptor budget an end uses: its own descriptor, and the peer's.
-    private static let channelCount = 2
-
-    private init(_ memory: SharedMemory, _ channel: WakeChannel) {
-        self.memory = memory
-        wakeChannel = WakeChannelWatch(channel)
-    }
-
-    deinit {
-        DescriptorBudget.wakeChannels.release(Self.channelCount)
-    }
-
-    /// Makes an end.
-    ///
-    /// - Returns: the end, and the descriptors for the peer: the memory's file, and the other end of the channel.
-    /// - Throws: EMFILE, also where the process has enough channels; why memory cannot be made.
-    static func make() throws(SystemError) -> (end: RingEnd, descriptors: [SharedDescriptor]) {
-        guard DescriptorBudget.wakeChannels.reserve(channelCount) else { throw SystemError(EMFILE) }
-        do throws(SystemError) {
-            let (memory, file) = try SharedMemory.make(size: SharedRing.memorySize)
-            let (channel, sending) = try WakeChannel.make()
-            return (RingEnd(memory, channel), [file, sending])
-        } catch {
-            DescriptorBudget.wakeChannels.release(channelCount)
-            throw error
-        }
-    }
-}
-
-/// When the right's end of a connection offers rings.
-enum RingPolicy: String, Sendable {
-    /// With the first message.
-    case always
-    /// Once there was enough traffic.
-    case earned
-    case never
-
-    /// The environment's choice at the first connection (`PORT_RING`); without one, once they are earned.
-    static let standard = sysEnvironment("PORT_RING").flatMap(RingPolicy.init) ?? .earned
 }

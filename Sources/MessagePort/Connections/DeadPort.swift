@@ -9,9 +9,7 @@ package final class DeadPort: PortEndpoint {
     private let path: PortAddress  // immutable
     private let forkGuard = ForkGuard()  // immutable
 
-    package init(_ path: PortAddress) {
-        self.path = path
-    }
+    package init(_ path: PortAddress) { self.path = path }
 
     deinit {
         if !forkGuard.isInherited { RightsTable.shared.prune(path) }

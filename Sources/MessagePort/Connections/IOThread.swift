@@ -23,7 +23,6 @@ package enum IOThread {
         receiver.withLock { $0 }.flatMap { $0.forkGuard.isInherited ? nil : $0.thread.loop }
     }
 
-    /// Its loop.
     package static func loop() throws(PortError) -> ThreadRunLoop {
         if let receiver = receiver.withLock({ $0 }), !receiver.forkGuard.isInherited { return receiver.thread.loop }
         let made = try PortError.converting(ResidentThread(name: "port-receiver"))
@@ -58,13 +57,8 @@ package enum IOThread {
 /// The connections of this process that have a backlog, until there is room for it: one set for all of them, so that a
 /// peer that does not read takes no descriptor for each of its connections.
 package final class RoomSet: SourceRoutine {
-    private struct State {
-        var lastKey: UInt64 = 0
-        var waiting: [UInt64: SocketConnection] = [:]
-    }
-
     private let set: EpollSet  // immutable
-    private let state = Mutex(State())
+    private let state = Mutex((lastKey: UInt64(0), waiting: [UInt64: SocketConnection]()))
 
     /// Makes a set that a loop watches from now on.
     init(watchedOn loop: ThreadRunLoop) throws(PortError) {
@@ -90,12 +84,9 @@ package final class RoomSet: SourceRoutine {
         }
     }
 
-    /// Notifies the connections that have room.
     package func perform() -> SourceOutcome {
         for report in set.wait(until: .distantPast) {
-            guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else {
-                continue
-            }
+            guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else { continue }
             // A connection is not added again before it is notified.
             set.remove(connection.descriptor.rawValue)
             connection.roomDidCome()

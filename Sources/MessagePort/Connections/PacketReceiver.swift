@@ -10,7 +10,8 @@
 // then the messages are charged together, get slots in the queue together, and are queued together. Whatever else the
 // ring holds is received packet by packet.
 //
-// It is a part of its connection, which each call passes in, as with `PacketSender`.
+// It is a part of its connection, which each call passes in, as with `PacketSender`. In all functions `sink` is the
+// port. `receivePacket` and those that handle the packet return whether to continue.
 
 import PortSystem
 import RunLoopCore
@@ -19,7 +20,12 @@ import Synchronization
 /// The state of a connection between two packets.
 struct ReceiveState: ~Copyable, Sendable {
     var channel = IncomingChannel()
-    var batch = ReceiveBatch()
+    /// The next packets of the ring that were peeked at, all of them plain.
+    var packets: [PacketPrefix] = []
+    /// Their messages, before they are queued.
+    var messages = MessageBuffer()
+    /// How many packets to peek at: fewer where the queue had no slots for all of the last batch.
+    private(set) var batchLimit = Tuning.batchCount
     /// The charge for the message that is being assembled, in its sender's account.
     var charge: PeerCharge?
     /// Whether the peer has sent messages to the port, and is noted as one of its senders.
@@ -34,24 +40,9 @@ struct ReceiveState: ~Copyable, Sendable {
         charge = nil
     }
 
-    /// A packet was handled.
-    mutating func didHandlePacket() {
-        if !channel.assembly.isBegun { charge = nil }
-    }
-}
-
-/// The state of a connection between two batches of plain messages.
-struct ReceiveBatch: ~Copyable, Sendable {
-    /// The packets that were peeked at.
-    var packets: [PacketPrefix] = []
-    /// Their messages, before they are queued.
-    var messages = MessageBuffer()
-    /// How many packets to peek at: fewer where the queue had no slots for all of the last batch.
-    private(set) var most = Tuning.batchCount
-
     /// Notes that of `count` messages that may be read, this many have slots in the queue.
     mutating func didReserve(_ slots: Int, of count: Int) {
-        most = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * most)
+        batchLimit = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * batchLimit)
     }
 }
 
@@ -109,12 +100,6 @@ struct PacketReceiver: ~Copyable, Sendable {
 
     /// Receives batches of plain messages, and other packets one by one, while the port takes them.
     ///
-    /// - Parameters:
-    ///   - sink: as above.
-    ///   - state: the state between two packets.
-    ///   - limit: the most packets.
-    ///   - depth: how thoroughly to poll.
-    ///   - connection: this receiver's.
     /// - Returns: how many packets it read; whether there may be more; and whether what is there cannot be read now,
     ///   for example because there is no room.
     private func receivePackets(
@@ -151,7 +136,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Whether nothing more is read until descriptors are closed: at the right's end, and for a dead port, whose
     /// packets are in no account.
     private func mustWaitUntilClosed(_ sink: (any MessageSink)?, _ connection: SocketConnection) -> Bool {
-        connection.port == nil ? connection.throttleUntilClosed() : sink == nil && closingCount.isAtLimit
+        connection.isPortsEnd ? sink == nil && closingCount.isAtLimit : connection.throttleUntilClosed()
     }
 
     /// Whether nothing more is read for a port now.
@@ -171,39 +156,36 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// - Returns: whether that has changed for the port's receivers.
     private func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
         let isNow = path.isUnsettled && !connection.isClosed
-        return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.port != nil
+        return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.isPortsEnd
     }
 
     // MARK: Batches
 
     /// Moves the plain messages that come next in the ring into the port's queue, as far as there is room for them.
     ///
-    /// - Parameters:
-    ///   - state: the state between two packets.
-    ///   - sink: the port.
-    ///   - limit: the most messages.
-    ///   - connection: this receiver's.
     /// - Returns: how many there were: none when there is no room, or no more may be read from the process; nil when
     ///   the next packet is of another kind, or on the socket.
     private func receiveBatch(
         _ state: inout ReceiveState, _ sink: any MessageSink, limit: Int, from connection: SocketConnection
     ) -> Int? {
-        guard connection.port != nil, sink.acceptsBatches, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
-            !connection.isClosed,
-            let quotas = connection.quotas(of: sink)
+        guard connection.isPortsEnd, sink.acceptsBatches, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
+            !connection.isClosed, let quotas = connection.quotas(of: sink)
         else { return nil }
-        let most = min(limit, state.batch.most)
-        state.channel.path.reader?.peekPlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
-        if state.batch.packets.isEmpty { return nil }
+        let most = min(limit, state.batchLimit)
+        state.channel.path.reader?.peekPlain(&state.packets, atMost: most, size: Tuning.batchSize)
+        if state.packets.isEmpty { return nil }
         var isOver = false
-        let cost = reserveRoom(in: sink, for: &state.batch, of: connection.owner, quotas, &isOver)
+        let cost = reserveRoom(in: sink, for: &state, of: connection.owner, quotas, &isOver)
         if cost.messages == 0 { return 0 }
         state.channel.path.didReadRing()
-        noteSender(of: sink, &state, connection)
+        if !state.hasNotedSender {
+            state.hasNotedSender = true
+            if connection.noteMessages() { sink.clientDidConnect() }
+        }
         let byteCount = readBatch(
             &state, PeerCharge(quotas, connection.owner, cost), count: cost.messages, from: connection.peer)
-        let hasRoom = sink.fillReserved(by: &state.batch.messages, byteCount: byteCount)
-        if !state.batch.messages.isEmpty { state.batch.messages = MessageBuffer() }  // the port is dead
+        let hasRoom = sink.fillReserved(by: &state.messages, byteCount: byteCount)
+        if !state.messages.isEmpty { state.messages = MessageBuffer() }  // the port is dead
         state.mayReadOn = hasRoom && !isOver
         return cost.messages
     }
@@ -212,16 +194,16 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///
     /// - Returns: what was charged: as many messages as there are slots.
     private func reserveRoom(
-        in sink: any MessageSink, for batch: inout ReceiveBatch, of owner: PeerID, _ quotas: PeerQuotas,
+        in sink: any MessageSink, for state: inout ReceiveState, of owner: PeerID, _ quotas: PeerQuotas,
         _ isOver: inout Bool
     ) -> ResourceUsage {
-        var cost = quotas.charge(owner, forFirstOf: batch.packets, &isOver)
+        var cost = quotas.charge(owner, forFirstOf: state.packets, &isOver)
         if cost.messages == 0 { return cost }
         let slots = sink.reserveRoom(atMost: cost.messages)
-        batch.didReserve(slots, of: cost.messages)
+        state.didReserve(slots, of: cost.messages)
         if slots < cost.messages {
             var rest = ResourceUsage()
-            for packet in batch.packets[slots..<cost.messages] { rest += packet.cost }
+            for packet in state.packets[slots..<cost.messages] { rest += packet.cost }
             quotas.refund(rest, by: owner)
             cost -= rest
         }
@@ -237,26 +219,16 @@ struct PacketReceiver: ~Copyable, Sendable {
         let envelope = MessageEnvelope(ofBatch: count, from: peer, charge)
         var byteCount = 0
         for index in 0..<count {
-            let packet = state.batch.packets[index]
+            let packet = state.packets[index]
             let bytes = state.channel.path.reader?.consumeBody(after: packet) ?? []
-            state.batch.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, bytes: bytes))
+            state.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, bytes: bytes))
             byteCount += packet.byteCount
         }
         return byteCount
     }
 
-    /// Notes that the peer sends messages to the port, as one of its senders.
-    private func noteSender(of sink: any MessageSink, _ state: inout ReceiveState, _ connection: SocketConnection) {
-        if state.hasNotedSender { return }
-        state.hasNotedSender = true
-        if connection.state.withLock({ $0.noteMessages() }) { sink.clientDidConnect() }
-    }
-
     // MARK: Packets
 
-    /// Receives one packet.
-    ///
-    /// - Returns: whether to continue.
     private func receivePacket(
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
     ) -> Bool {
@@ -268,7 +240,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             let event = state.channel.assembly.didLand(count, header, descriptors: descriptors)
             return handle(event, mustCheck: true, &state, sink, from: connection)
         case .rings(let header, let payload, let descriptors):
-            return RingNegotiation.accept(header, payload, descriptors, &state.channel.path, over: connection)
+            return connection.acceptRings(header, payload, descriptors, &state.channel.path)
         case .nothing: return false
         case .again: return true
         case .ended:
@@ -289,24 +261,16 @@ struct PacketReceiver: ~Copyable, Sendable {
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {
         // Only a token that was used can be answered. The field is zero in packets that answer nothing.
-        if header.answers > 0, header.kind.mayAnswer,
-            header.answers > connection.state.withLock({ $0.requests.lastToken })
-        {
+        if header.answers > 0, header.kind.mayAnswer, !connection.hasAsked(under: header.answers) {
             return connection.refuse(.malformedPacket)
         }
         var (limit, isWanted, mustCheck) = (MessageLimits.payload, true, true)
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
-            if connection.port == nil, header.answers == 0 { return connection.refuse(.malformedPacket) }
-            let (isAwaited, isBreach, hasOnlyWatched) = connection.state.withLock { state in
-                // One token cannot stand for two requests.
-                (
-                    state.requests.isAwaited(header.answers), state.requests.isUnanswered(header.asks),
-                    state.noteMessages()
-                )
-            }
-            if isBreach { return connection.refuse(.malformedPacket) }
-            if hasOnlyWatched { sink?.clientDidConnect() }
+            if !connection.isPortsEnd, header.answers == 0 { return connection.refuse(.malformedPacket) }
+            let (isAwaited, isTokenTaken, hasOnlyObserved) = connection.messageDidBegin(header)
+            if isTokenTaken { return connection.refuse(.malformedPacket) }
+            if hasOnlyObserved { sink?.clientDidConnect() }
             isWanted = header.answers == 0 || isAwaited
             // What a dead port left unread is in no account.
             if isWanted, sink != nil, let quotas = connection.quotas(of: sink) {
@@ -319,18 +283,13 @@ struct PacketReceiver: ~Copyable, Sendable {
         return handle(event, mustCheck: mustCheck, &state, sink, from: connection)
     }
 
-    /// - Parameters:
-    ///   - event: what a packet amounts to.
-    ///   - mustCheck: whether the next packet may be read only after a check that the process may send more.
-    ///   - state: the state between two packets.
-    ///   - sink: the port.
-    ///   - connection: this receiver's.
-    /// - Returns: whether to continue.
+    /// Does what a packet amounts to. With `mustCheck`, the next packet may be read only after a check that the process
+    /// may send more.
     private func handle(
         _ event: consuming PacketAssembly.Event, mustCheck: Bool, _ state: inout ReceiveState,
         _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {
-        defer { state.didHandlePacket() }
+        defer { if !state.channel.assembly.isBegun { state.charge = nil } }
         switch consume event {
         case .incomplete: break
         case .message(let encoded, let asks, let answers):
@@ -349,13 +308,13 @@ struct PacketReceiver: ~Copyable, Sendable {
             connection.failAwaited(token, .remote(code: code, text: text))
         case .abandoned(let token): connection.requesterGaveUp(token)
         case .portEnded:
-            if connection.port != nil { return connection.refuse(.malformedPacket) }
+            if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.otherPortDidEnd()
         case .statisticsAsked(let token):
-            if connection.port == nil { return connection.refuse(.malformedPacket) }
+            if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             if let sink { connection.answerStatisticsQuery(token, about: sink) }
         case .watchAsked(let byteLimit):
-            if connection.port == nil { return connection.refuse(.malformedPacket) }
+            if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             if let sink { connection.beginWatch(of: sink, byteLimit: byteLimit) }
         // Queries go over connections of their own.
         case .statistics, .watchAnswered, .shown, .violation: return connection.refuse(.malformedPacket)
@@ -382,15 +341,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         return deliver(&message, answering: answers, sink, &hasRoom, from: connection)
     }
 
-    /// Delivers a message to the request that awaits it, or to the port.
-    ///
-    /// - Parameters:
-    ///   - message: the message.
-    ///   - token: the token of the request that it answers; zero for none.
-    ///   - sink: the port.
-    ///   - hasRoom: set to whether the port has room for another.
-    ///   - connection: this receiver's.
-    /// - Returns: whether to continue.
+    /// Delivers a message to the request that awaits it under the token, or to the port, for token zero: sets
+    /// `hasRoom` to whether that has room for another.
     private func deliver(
         _ message: inout MachMessage?, answering token: UInt64, _ sink: (any MessageSink)?, _ hasRoom: inout Bool,
         from connection: SocketConnection
@@ -412,7 +364,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Receives what has arrived, unless a thread is receiving: another one, or this one further up its stack, where an
     /// unwanted message makes this end answer that it is dropped.
     func receiveUnlessReceiving(from connection: SocketConnection) {
-        let sink = connection.port?.object
+        let sink = connection.sink
         let mustUpdate = state.withLockIfAvailable { state in
             _ = receivePackets(into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
             return noteUnsignalledData(state.channel.path, at: connection)

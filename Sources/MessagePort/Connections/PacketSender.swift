@@ -84,7 +84,7 @@ struct PacketSender: ~Copyable, Sendable {
     /// - Returns: false when there is no room.
     private func offerPlain(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
         guard try sendBacklog(over: connection) else { return false }
-        RingNegotiation.offerIfDue(over: connection)
+        connection.offerRingsIfDue()
         guard try offer(packet, over: connection) else { return false }
         didSend(packet.payloadSize)
         return true
@@ -121,11 +121,7 @@ struct PacketSender: ~Copyable, Sendable {
                 if instant <= .now { throw PortError(.sendTimedOut) }
                 lock.holderWillBlock()
                 defer { lock.holderDidContinue() }
-                do throws(SendFailure) {
-                    try channel.waitForRoom(until: instant)
-                } catch {
-                    try settle(error, over: connection)
-                }
+                try PortError.converting(channel.waitForRoom(until: instant))
             }
         } catch {
             abort(message)
@@ -158,7 +154,7 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// The rest of a message will never be sent: if a part was, the peer must know.
     private func abort(_ message: borrowing Transmission) {
-        if message.isBegun { backlog.withLock { $0.needsAbort = true } }
+        if message.isBegun { backlog.withLock { $0.prepend([OutgoingPacket(header: PacketHeader(kind: .abort))]) } }
     }
 
     /// Sends the backlog, and as much of a message as there is room for. The caller holds the lock.
@@ -168,7 +164,7 @@ struct PacketSender: ~Copyable, Sendable {
         // What joins the backlog between two pieces waits: the pieces of one message are contiguous.
         if !message.isBegun {
             if try !sendBacklog(over: connection) { return false }
-            RingNegotiation.offerIfDue(over: connection)
+            connection.offerRingsIfDue()
         }
         while !message.isDone {
             let packet = message.next(atMost: pieceLimit(for: message))
@@ -181,10 +177,8 @@ struct PacketSender: ~Copyable, Sendable {
     }
 
     private func pieceLimit(for message: borrowing Transmission) -> Int {
-        guard message.restSize > OutgoingChannel.ringPieceLimit, channel.path.withLock({ $0.usesRing }) else {
-            return PacketHeader.payloadLimit
-        }
-        return OutgoingChannel.ringPieceLimit
+        message.restSize > OutgoingChannel.ringPieceLimit && channel.path.withLock { $0.usesRing }
+            ? OutgoingChannel.ringPieceLimit : PacketHeader.payloadLimit
     }
 
     /// Offers one packet to the peer. The caller holds the lock.
@@ -216,14 +210,7 @@ struct PacketSender: ~Copyable, Sendable {
 
     // MARK: Replies and notices
 
-    /// Sends a reply as far as there is room, and the rest when there is. Never waits. The request is settled once the
-    /// whole reply was sent.
-    ///
-    /// - Parameters:
-    ///   - message: the reply.
-    ///   - token: the token of the request.
-    ///   - connection: this sender's.
-    /// - Throws: ``PortError`` when the kernel failed, or the peer will not read it. Then the request is not settled.
+    /// Sends a reply, as `SocketConnection.reply` says.
     func reply(
         _ message: inout Transmission, settling token: UInt64, over connection: SocketConnection
     ) throws(PortError) {
@@ -298,10 +285,6 @@ struct PacketSender: ~Copyable, Sendable {
     /// - Returns: whether all was sent.
     func sendBacklog(over connection: SocketConnection) throws(PortError) -> Bool {
         if backlog.isIdle { return true }
-        if backlog.withLock({ $0.needsAbort }) {
-            guard try offer(OutgoingPacket(header: PacketHeader(kind: .abort)), over: connection) else { return false }
-            backlog.withLock { $0.needsAbort = false }
-        }
         while let next = backlog.withLock({ $0.packets.first }) {
             guard try offer(next, over: connection) else { return false }
             _ = backlog.withLock { $0.popFirst() }
@@ -334,11 +317,8 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// The backlog finds no room. The I/O thread sends it when there is; at the port's end it is started for that, and
     /// without it the thread that receives for the port does so. At the right's end, without it, the backlog goes
-    /// before the next message, or when something is received.
-    ///
-    /// - Parameters:
-    ///   - connection: this sender's.
-    ///   - pause: after a failure, how long to wait instead: there may be room, so a wait for it would end at once.
+    /// before the next message, or when something is received. After a failure it is retried after `pause` instead:
+    /// there may be room, so a wait for it would end at once.
     func awaitRoom(over connection: SocketConnection, orAfter pause: Duration? = nil) {
         guard isPortsEnd else {
             if let loop = IOThread.startedLoop { watchRoom(over: connection, on: loop, orAfter: pause) }
@@ -364,10 +344,7 @@ struct PacketSender: ~Copyable, Sendable {
         // A port that has ended no longer retains its connections, but the replies that it owes must still be sent.
         let owner = isPortsEnd ? connection : nil
         func retry(after pause: Duration) {
-            loop.add(
-                RunLoopTimer(after: pause) { [weak connection, owner] _ in
-                    withExtendedLifetime(owner) { connection?.roomDidCome() }
-                })
+            loop.add(RunLoopTimer(after: pause) { [weak connection, owner] _ in (owner ?? connection)?.roomDidCome() })
         }
         if let pause { return retry(after: pause) }
         do {
@@ -410,30 +387,12 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// Charges the peer's process for what it has not read.
     private func chargeBacklog(over connection: SocketConnection) {
-        guard let quotas = connection.quotas(of: connection.port?.object) else { return }
+        guard let quotas = connection.quotas(of: connection.sink) else { return }
         let cost = backlog.withLock { ResourceUsage(bytes: $0.size, descriptors: $0.descriptorCount) }
         var charge: PeerCharge? = quotas.charge(connection.owner, forUnread: cost)
         backlog.withLock { if $0.isPausing { swap(&charge, &$0.charge) } }
         charge = nil  // the old one, or the one for what was sent meanwhile, is released without the lock
     }
 
-    /// Whether replies wait for room.
     var isAwaitingRoom: Bool { isPortsEnd && !backlog.isIdle && backlog.withLock { $0.isPausing } }
-}
-
-extension Transmission {
-    /// Removes the packets that are not sent yet, for the backlog.
-    ///
-    /// - Parameter token: what is settled with the last of them.
-    /// - Returns: the packets, in order.
-    fileprivate mutating func rest(settling token: UInt64) -> [OutgoingPacket] {
-        var packets: [OutgoingPacket] = []
-        while !isDone {
-            var packet = next()
-            advance(by: packet.payloadSize)
-            if isDone { packet.settles = token }
-            packets.append(packet)
-        }
-        return packets
-    }
 }

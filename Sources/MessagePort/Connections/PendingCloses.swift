@@ -19,7 +19,6 @@ final class PendingCloseCount: Sendable {
 
     func change(by number: Int) { count.add(number, ordering: .sequentiallyConsistent) }
 
-    /// The connection that waits.
     var waitingConnection: SocketConnection? { waiting.withLock { $0 } }
 
     /// Sets the connection that waits, or none, and its mark.
@@ -42,13 +41,9 @@ final class PendingCloses: CloseObserver {
     private let owner: PeerID  // immutable
     private let quotas: PeerQuotas?  // immutable
 
-    /// - Parameters:
-    ///   - connection: the connection over which they came.
-    ///   - quotas: the accounts of the connection's port, at its end; nil at the right's end.
-    init(_ connection: SocketConnection, _ quotas: PeerQuotas?) {
-        count = connection.receiver.closingCount
-        owner = connection.owner
-        self.quotas = quotas
+    /// For a connection: its count, its peer's process, and the accounts of its port; nil at the right's end.
+    init(_ count: PendingCloseCount, of owner: PeerID, _ quotas: PeerQuotas?) {
+        (self.count, self.owner, self.quotas) = (count, owner, quotas)
     }
 
     func willClose() {
@@ -80,9 +75,8 @@ extension SocketConnection {
         return true
     }
 
-    /// A descriptor was closed.
     fileprivate func readAgainAfterClosing() {
-        guard port == nil, receiver.isThrottled.load(ordering: .sequentiallyConsistent),
+        guard !isPortsEnd, receiver.isThrottled.load(ordering: .sequentiallyConsistent),
             !receiver.closingCount.isAtLimit
         else { return }
         receiver.closingCount.setWaiting(nil, receiver.isThrottled)

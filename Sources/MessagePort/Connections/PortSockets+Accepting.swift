@@ -6,22 +6,17 @@ import RunLoopCore
 import Synchronization
 
 extension PortSockets {
-    /// Accepts the connections that wait.
     func acceptAll(for sink: any MessageSink) {
         for _ in 0..<Tuning.acceptBudget {
-            guard acceptOne(for: sink) else { return }
+            var client: SocketConnection?
+            let mayHaveMore = acceptOne(for: sink, &client)
+            // Most clients send at once: their message is received in this pass.
+            client?.receive(into: sink)
+            if !mayHaveMore { return }
         }
     }
 
     /// - Returns: whether there may be more.
-    private func acceptOne(for sink: any MessageSink) -> Bool {
-        var client: SocketConnection?
-        let mayHaveMore = acceptOne(for: sink, &client)
-        // Most clients send at once: their message is received in this pass.
-        client?.receive(into: sink)
-        return mayHaveMore
-    }
-
     private func acceptOne(for sink: any MessageSink, _ client: inout SocketConnection?) -> Bool {
         sink.willAccept()
         defer { sink.didAccept() }
@@ -66,19 +61,21 @@ extension PortSockets {
     private func pauseListener() {
         // No thread could be started: this one pauses, rather than poll the listener endlessly.
         guard let loop = IOThread.startedLoop else { return sysSleep(Tuning.timeUntilRetry) }
-        let isListenerPaused = state.withLock { state in
-            guard !state.isListenerPaused, let listener = state.listener?.descriptor.raw else { return false }
-            state.isListenerPaused = (try? epoll.modify(listener, [], key: Self.listenerKey)) != nil
-            return state.isListenerPaused
+        let isPaused = state.withLock { state in
+            guard state.phase == .open, let listener = state.listener?.descriptor.raw,
+                (try? epoll.modify(listener, [], key: Self.listenerKey)) != nil
+            else { return false }
+            state.phase = .listenerPaused
+            return true
         }
-        guard isListenerPaused else { return }
+        guard isPaused else { return }
         loop.add(RunLoopTimer(after: Tuning.timeUntilRetry) { [weak self] _ in self?.resumeListener() })
     }
 
     private func resumeListener() {
         ReservedDescriptor.shared.restore()
         state.withLock { state in
-            state.isListenerPaused = false
+            if state.phase == .listenerPaused { state.phase = .open }
             guard let listener = state.listener?.descriptor.raw else { return }
             try? epoll.modify(listener, .readable, key: Self.listenerKey)
         }
@@ -115,88 +112,5 @@ extension PortSockets {
         // peer may delay the thread that closes it: then the spare one is made again at one of the next polls.
         SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(connection: accepted))
         return true
-    }
-}
-
-/// A descriptor reserved for the moment when no other is left: lent, it lets a connection be refused cleanly. While it
-/// is lent another thread may take its number; then it is made again as soon as there is a descriptor for it.
-package final class ReservedDescriptor: Sendable {
-    package static let shared = ReservedDescriptor()
-
-    private let spare = Mutex<EpollSet?>(nil)
-    /// Whether it was lost and not made again yet.
-    private let isLost = Atomic<Bool>(false)
-
-    /// Whether there is none now, though there should be.
-    package var isMissing: Bool { isLost.load(ordering: .acquiring) }
-
-    /// Its number, which changes whenever it was lent; nil when there is none. For counts of descriptors.
-    package var rawValue: CInt? { spare.withLock { $0?.raw } }
-
-    /// Makes it, if there is none.
-    package func reserve() {
-        spare.withLock { make(&$0) }
-    }
-
-    /// Makes it again, if it was lost and there is a descriptor for it.
-    func restore() {
-        if isMissing { reserve() }
-    }
-
-    /// Calls `body` while one more descriptor can be opened.
-    ///
-    /// - Returns: the result of `body`; false when there is no spare descriptor.
-    package func lend(_ body: () -> Bool) -> Bool {
-        spare.withLock { spare in
-            let wasThere = spare != nil
-            spare = nil
-            defer { make(&spare) }
-            return wasThere && body()
-        }
-    }
-
-    private func make(_ spare: inout EpollSet?) {
-        if spare == nil { spare = try? EpollSet() }
-        isLost.store(spare == nil, ordering: .releasing)
-    }
-}
-
-/// Which of a port's connections is read without asking the kernel for the others: decides, does nothing else.
-///
-/// Mostly one peer talks at a time, and waits for an answer before it sends more. When two polls of all sockets in a
-/// row have found one packet of one connection and nothing else, the next polls read one packet from it alone: each
-/// saves two system calls. Whatever else comes waits for the next poll of all sockets: every eighth one, and the one
-/// after a poll of that connection that found nothing.
-struct SoleActivePeer: Sendable {
-    /// What the last poll of all sockets has found alone.
-    private var connection: SocketConnection?
-    /// How often it is polled alone before all are polled again; zero unless the last two such polls have found it.
-    private var pollsLeft = 0
-
-    init() {}
-
-    /// The connection to poll alone; nil to poll all sockets.
-    mutating func next() -> SocketConnection? {
-        guard pollsLeft > 0 else { return nil }
-        pollsLeft -= 1
-        return connection
-    }
-
-    /// A poll of the connection alone has found nothing.
-    mutating func didFindNothing() { self = SoleActivePeer() }
-
-    /// A poll of all sockets has found one packet of this connection and nothing else; nil: something else.
-    mutating func didPoll(found: SocketConnection?) {
-        guard let found else { return didFindNothing() }
-        if found === connection {
-            pollsLeft = Tuning.solePollLimit
-        } else {
-            (connection, pollsLeft) = (found, 0)
-        }
-    }
-
-    /// A connection was removed from the set.
-    mutating func forget(_ other: SocketConnection) {
-        if connection === other { didFindNothing() }
     }
 }

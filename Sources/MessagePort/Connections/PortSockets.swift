@@ -24,9 +24,14 @@ package final class PortSockets: Sendable {
         var soleActive = SoleActivePeer()
         /// The number of polls, so that each begins with another of the ready sockets.
         var pollCount = 0
-        var isClosed = false
-        /// Whether the listener is not watched for a moment.
-        var isListenerPaused = false
+        var phase = Phase.open
+    }
+
+    enum Phase {
+        case open
+        /// The listener is not watched for a moment.
+        case listenerPaused
+        case closed
     }
 
     static let listenerKey: UInt64 = 0
@@ -38,9 +43,7 @@ package final class PortSockets: Sendable {
     private let lacksConnection = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
-    package init() throws(PortError) {
-        epoll = try PortError.converting(EpollSet())
-    }
+    package init() throws(PortError) { epoll = try PortError.converting(EpollSet()) }
 
     /// Whether these are a forked child's copies of its parent's sockets.
     var isInherited: Bool { forkGuard.isInherited }
@@ -56,11 +59,9 @@ package final class PortSockets: Sendable {
         return try listen(on: directory.endpoints().makeListener(backlog: Tuning.listenBacklog)).address
     }
 
-    /// Listens on a socket. If the port has one already, that stays, and the new one is closed. The connections stay.
+    /// Listens on a socket. If the port has one already, that stays, and the new one is closed, unless its path is
+    /// `path`, which is gone: then it is replaced. The connections stay.
     ///
-    /// - Parameters:
-    ///   - listener: the socket.
-    ///   - path: the path of a listener that is replaced, because its path is gone; nil for none.
     /// - Returns: the port's address, and whether the socket was taken.
     /// - Throws: `invalidPort` when the sockets are closed; why the kernel cannot watch the socket.
     func listen(
@@ -70,7 +71,7 @@ package final class PortSockets: Sendable {
         var offered: Listener? = consume listener
         var old: Listener?  // closed after the unlock
         let result = state.withLock { (state) -> Result<(PortAddress, Bool), PortError> in
-            if state.isClosed { return .failure(PortError(.invalidPort)) }
+            if state.phase == .closed { return .failure(PortError(.invalidPort)) }
             if let existing = state.listener?.path, existing != path {
                 return .success((PortAddress(path: existing), false))
             }
@@ -90,17 +91,14 @@ package final class PortSockets: Sendable {
     }
 
     /// Adds a connection to the set. A client of the port that owns these sockets counts as one of its senders until
-    /// its connection is found closed.
+    /// its connection is found closed. If `isLimited`, the limit of connections for its process applies.
     ///
-    /// - Parameters:
-    ///   - connection: the connection.
-    ///   - isLimited: whether the limit of connections for its process applies.
     /// - Throws: `tooManyConnections`, or why the kernel cannot watch it, or why no thread can end the polling of it.
     func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
-        let sink = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
+        let sink = connection.sink.flatMap { $0.sockets === self ? $0 : nil }
         if sink == nil, connection.isBusyPolled { _ = try IOThread.loop() }
         let result = state.withLock { state -> Result<UInt64?, PortError> in
-            if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
+            if state.phase == .closed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
             let (key, owner) = (state.lastKey + 1, connection.owner)
             if sink != nil, !quotas.withLock({ $0.connect(key, of: owner, isLimited: isLimited) }) {
                 return .failure(PortError(.tooManyConnections))
@@ -113,13 +111,7 @@ package final class PortSockets: Sendable {
         guard let key = try result.get() else { return }
         // Counted first: from the next line on its end may be found.
         sink?.clientDidConnect()
-        if sink == nil {
-            connection.state.withLock { state in
-                state.listeners.removeAll { $0.object == nil || $0.object === self }
-                state.listeners.append(WeakReference(self))
-            }
-            connection.endPollingWhileHandlingSoon()
-        }
+        if sink == nil { connection.addListener(self) }
         do throws(SystemError) {
             try state.withLock { (state) throws(SystemError) in
                 let interest = connection.interest  // a connection of another port may be paused
@@ -147,12 +139,11 @@ package final class PortSockets: Sendable {
             if state.unwatched.contains(key) {
                 guard interest.contains(.readable) else { return false }
                 guard (try? epoll.add(connection.descriptor.rawValue, interest, key: key)) != nil else { return true }
-                state.pausedInterests[key] = interest == .arrival ? nil : interest
                 state.unwatched.remove(key)
-                return false
+            } else {
+                try? epoll.modify(connection.descriptor.rawValue, interest, key: key)
             }
             state.pausedInterests[key] = interest == .arrival ? nil : interest
-            try? epoll.modify(connection.descriptor.rawValue, interest, key: key)
             return false
         }
         if isLost { rewatchLater() }
@@ -172,13 +163,9 @@ package final class PortSockets: Sendable {
         }
     }
 
-    /// Receives what has arrived on any of the sockets. Never waits.
+    /// Receives what has arrived on any of the sockets. Never waits. For the source of a generation, whose handler takes
+    /// a message at once, one packet is enough, and the rest may wait for the next poll: see `SoleActivePeer`.
     ///
-    /// - Parameters:
-    ///   - sink: the port.
-    ///   - budget: how many packets may still be read.
-    ///   - generation: the generation of the source whose handler takes a message at once: one packet is enough, and
-    ///     the rest may wait for the next poll: see `SoleActivePeer`.
     /// - Returns: how many sockets were ready; zero when nothing is left to read.
     func receive(into sink: any MessageSink, _ budget: inout ReceiveBudget, forGeneration generation: UInt64? = nil)
         -> Int
@@ -210,7 +197,7 @@ package final class PortSockets: Sendable {
         guard let member = state.withLock({ $0.soleActive.next() }) else { return false }
         if budget.grant(to: member.owner) > 0 {
             sink.beginExclusiveReceive(inGeneration: generation)
-            let (count, hasMore, _) = member.receive(into: member.port?.object, limit: 1)
+            let (count, hasMore, _) = member.receive(into: member.sink, limit: 1)
             budget.spend(count, by: member.owner)
             noteBusyRing(of: member)
             if hasMore { return true }
@@ -241,10 +228,8 @@ package final class PortSockets: Sendable {
             budget.spend(count, by: member.owner)
             // The second read found nothing.
             if reports.count == 1, count == 2, !hasMore { soleActive = member }
-            if member.receiver.isThrottled.load(ordering: .acquiring) { hasSkippedSome = true }
-            if member.isClosed, remove(report.key), member.port?.object === sink, !member.isOnlyObserving {
-                endedCount += 1
-            }
+            if member.isThrottled { hasSkippedSome = true }
+            if member.isClosed, remove(report.key), member.sink === sink, !member.isOnlyObserving { endedCount += 1 }
         }
         state.withLock { state in
             // A connection that was removed is not retained.
@@ -267,9 +252,9 @@ package final class PortSockets: Sendable {
         // There is room for the backlog, or no peer to read it.
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.flush() }
         // A right's end never gets messages for a port, and another port's connection has its own.
-        let result = member.receive(into: member.port?.object, limit: limit, depth: .reported)
+        let result = member.receive(into: member.sink, limit: limit, depth: .reported)
         noteBusyRing(of: member)
-        if !report.events.isDisjoint(with: .hangUpOrError), member.receiver.isThrottled.load(ordering: .acquiring) {
+        if !report.events.isDisjoint(with: .hangUpOrError), member.isThrottled {
             member.peerDidDisconnect()
             unwatch(member)
         }
@@ -300,7 +285,7 @@ package final class PortSockets: Sendable {
     func close() {
         var listener: Listener?  // closed without the lock
         let members = state.withLock { state in
-            state.isClosed = true
+            state.phase = .closed
             swap(&listener, &state.listener)
             state.soleActive = SoleActivePeer()
             defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
@@ -311,8 +296,7 @@ package final class PortSockets: Sendable {
         for member in members.values {
             epoll.remove(member.descriptor.rawValue)
             // A connection of another port stays open there.
-            let isOthers = member.state.withLock { $0.listeners.contains { $0.object === self } }
-            if member.port != nil, !isOthers { member.portDidEnd() }
+            if member.isPortsEnd, !member.hasListener(self) { member.portDidEnd() }
         }
     }
 }
@@ -337,13 +321,11 @@ extension PortSockets {
         return made
     }
 
-    /// Reads again from connections of processes that are under their limits.
-    ///
-    /// - Parameter owner: the process; nil for all.
+    /// Reads again from connections of a process, or of all, that are under their limits.
     func resume(_ owner: PeerID? = nil) {
         let resumed = state.withLock { state in
             let members = quotas.withLock { $0.removeResumable(of: owner) }.compactMap { state.members[$0] }
-            for member in members { member.receiver.isThrottled.store(false, ordering: .releasing) }
+            for member in members { member.setThrottled(false) }
             return members
         }
         for member in resumed { member.updateInterest() }
@@ -355,7 +337,7 @@ extension PortSockets {
             guard let key = state.keys[ObjectIdentifier(connection)], quotas.withLock({ $0.pause(key) }) else {
                 return false
             }
-            connection.receiver.isThrottled.store(true, ordering: .releasing)
+            connection.setThrottled(true)
             return true
         }
         if isThrottled { connection.updateInterest() }
@@ -366,7 +348,7 @@ extension PortSockets {
     /// is read again.
     func unwatch(_ connection: SocketConnection) {
         state.withLock { state in
-            guard connection.receiver.isThrottled.load(ordering: .acquiring),
+            guard connection.isThrottled,
                 let key = state.keys[ObjectIdentifier(connection)]
             else { return }
             epoll.remove(connection.descriptor.rawValue)

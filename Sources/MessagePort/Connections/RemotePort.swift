@@ -23,16 +23,13 @@ package final class RemotePort: PortEndpoint {
     /// How many requests wait in each loop and mode, nested ones included.
     private let waiting = Mutex<[Waiters: Int]>([:])
 
-    /// Takes over a connection to the port.
     package init(_ portAddress: PortAddress, over connection: SocketConnection) {
         self.portAddress = portAddress
         made.set(connection)
     }
 
     /// Stands for a port that is not connected yet.
-    init(_ portAddress: PortAddress) {
-        self.portAddress = portAddress
-    }
+    init(_ portAddress: PortAddress) { self.portAddress = portAddress }
 
     deinit {
         if isInherited { return }
@@ -114,7 +111,7 @@ package final class RemotePort: PortEndpoint {
         }
         // In the private mode it may stay: only requests run there, and the next one saves the system calls.
         guard mode != .portReply, !isNeeded(on: loop, in: mode),
-            let source = connection?.state.withLock({ $0.source })
+            let source = connection?.knownReplySource
         else { return }
         loop.remove(source, from: mode)
         // A waiter may have come meanwhile, and have found the source in the loop.
@@ -136,7 +133,6 @@ package final class RemotePort: PortEndpoint {
 //   not reached ──connected──▶ reached         both final; a full backlog, or a lack of descriptors or memory, leads to
 //        ╰─────nothing there──▶ failed         neither: the next use tries again
 extension RemotePort {
-    /// The connection, if there is one already.
     package var connection: SocketConnection? { made.object }
 
     package func pollDeath() -> Bool {
@@ -156,10 +152,9 @@ extension RemotePort {
         _ = try await reached(waiting: wait)
     }
 
-    /// The connection, made now if there is none yet.
+    /// The connection, the same each time; made now if there is none yet. While the port's backlog is full this waits
+    /// until the deadline.
     ///
-    /// - Parameter deadline: how long to wait while the port's backlog is full.
-    /// - Returns: the connection, the same each time.
     /// - Throws: `deadName` when no process listens there; `peerRefused`, `malformedPacket` and `systemCallFailed` when
     ///   none can be reached there; these are final. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` when no
     ///   memory is left.
@@ -246,13 +241,11 @@ extension RemotePort {
 extension SocketConnection {
     /// The events with which the kernel reports room, or the peer's end. The end of a port closes its connections for
     /// receiving, which would look like the peer's end.
-    var roomEvents: EpollEvents { port == nil ? [.writable, .peerClosed] : .writable }
+    var roomEvents: EpollEvents { isPortsEnd ? .writable : [.writable, .peerClosed] }
 
-    /// Checks for room whenever the socket is writable, or its peer is gone.
+    /// Delivers the notice, once, when the socket is found writable, or its peer gone. The right of `port` is retained
+    /// as long as the notice waits.
     ///
-    /// - Parameters:
-    ///   - notice: is delivered, once.
-    ///   - port: the port whose right is retained as long as the notice waits.
     /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; then the notice is still the
     ///   caller's.
     func watchRoom(_ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
@@ -303,7 +296,7 @@ private final class RoomWatch: SourceRoutine {
     /// - Returns: what to deliver now; nil when there is no room.
     private func poll() -> SendPossibility? {
         if connection.isInherited { return .deadName }
-        if connection.port == nil, connection.isFoundDead() { return .deadName }
+        if !connection.isPortsEnd, connection.isFoundDead() { return .deadName }
         let events = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []
         if !events.isDisjoint(with: [.hangUp, .error]) { return .deadName }
         return events.contains(.writable) ? .possible : nil

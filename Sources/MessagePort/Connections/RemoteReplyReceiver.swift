@@ -18,7 +18,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         try connection.checkProcess()
         // After an error `use` settles the request.
         if connection.isAbandoned(token) { throw PortError(.deadName) }
-        if connection.port != nil { return try connection.reply(message, answering: token) }
+        if connection.isPortsEnd { return try connection.reply(message, answering: token) }
         try connection.send(message, answering: token, until: .instant(deadline))
         connection.didSettleReply(to: token)
     }
@@ -35,7 +35,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         if let code = error.remoteCode {
             return connection.failReply(to: token, code: code, text: error.remoteText ?? "")
         }
-        let isGone = connection.port.map { $0.object?.isDead ?? true } ?? false
+        let isGone = connection.isPortsEnd && (connection.sink?.isDead ?? true)
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
         connection.dropReply(to: token, because: code == .replyDropped ? nil : code, delivery: error.delivery)
     }
@@ -59,7 +59,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
     /// The request is forwarded to another process: the port that got it also receives the answer.
     func expectReply(over other: any ReplyConnection) throws(PortError) {
         try connection.checkProcess()
-        guard let sink = connection.port?.object else { throw PortError(.invalidPort) }
+        guard let sink = connection.sink else { throw PortError(.invalidPort) }
         try sink.openSockets().add(over: other)
     }
 }

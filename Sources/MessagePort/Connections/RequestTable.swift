@@ -10,23 +10,20 @@
 //                  unanswered ──the peer abandons it──▶ abandoned ──answered, or dropped──▶ gone
 
 struct RequestTable: Sendable {
-    /// A request of this end.
-    private struct OutgoingRequest {
-        let target: ReplyTarget
-        /// While the message is being sent, its sender owns the reply right: the connection's end does not touch it.
-        var isSending = true
-    }
-
     /// A request of the peer's that is neither answered nor dropped.
-    private struct IncomingRequest {
-        var isAbandoned = false
-        /// What to call when the request is abandoned.
-        var watches: [@Sendable () -> Void] = []
+    private enum IncomingRequest {
+        /// What to call when it is abandoned.
+        case unanswered([@Sendable () -> Void])
+        case abandoned
+
+        var watches: [@Sendable () -> Void] { if case .unanswered(let watches) = self { watches } else { [] } }
     }
 
     /// The token of the newest request of this end; zero before the first.
     private(set) var lastToken: UInt64 = 0
-    private var awaited: [UInt64: OutgoingRequest] = [:]
+    /// The requests of this end. While the message is being sent, its sender owns the reply right: the connection's end
+    /// does not touch it.
+    private var awaited: [UInt64: (target: ReplyTarget, isSending: Bool)] = [:]
     private var unanswered: [UInt64: IncomingRequest] = [:]
 
     /// Whether this end awaits a reply.
@@ -37,14 +34,16 @@ struct RequestTable: Sendable {
 
     func isAwaited(_ token: UInt64) -> Bool { awaited[token] != nil }
     func isUnanswered(_ token: UInt64) -> Bool { unanswered[token] != nil }
-    func isAbandoned(_ token: UInt64) -> Bool { unanswered[token]?.isAbandoned == true }
+    func isAbandoned(_ token: UInt64) -> Bool {
+        if case .abandoned = unanswered[token] { true } else { false }
+    }
 
     /// Begins a request, whose message is about to be sent.
     ///
     /// - Returns: its token.
     mutating func begin(_ target: ReplyTarget) -> UInt64 {
         lastToken += 1
-        awaited[lastToken] = OutgoingRequest(target: target)
+        awaited[lastToken] = (target, isSending: true)
         return lastToken
     }
 
@@ -59,12 +58,9 @@ struct RequestTable: Sendable {
     /// Ends a request of this end.
     ///
     /// - Returns: what was to receive the reply; nil when the request has ended before.
-    mutating func end(_ token: UInt64) -> ReplyTarget? {
-        awaited.removeValue(forKey: token)?.target
-    }
+    mutating func end(_ token: UInt64) -> ReplyTarget? { awaited.removeValue(forKey: token)?.target }
 
-    /// The peer has sent a request.
-    mutating func addUnanswered(_ token: UInt64) { unanswered[token] = IncomingRequest() }
+    mutating func addUnanswered(_ token: UInt64) { unanswered[token] = .unanswered([]) }
 
     /// A request of the peer's was answered or dropped.
     ///
@@ -77,9 +73,9 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: what to call.
     mutating func abandon(_ token: UInt64) -> [@Sendable () -> Void] {
-        guard let watches = unanswered[token]?.watches else { return [] }
-        unanswered[token] = IncomingRequest(isAbandoned: true)
-        return watches
+        guard let request = unanswered[token] else { return [] }
+        unanswered[token] = .abandoned
+        return request.watches
     }
 
     /// The peer is gone, and all its requests are abandoned.
@@ -87,7 +83,7 @@ struct RequestTable: Sendable {
     /// - Returns: what to call.
     mutating func abandonAll() -> [@Sendable () -> Void] {
         let watches = unanswered.values.flatMap(\.watches)
-        for token in unanswered.keys { unanswered[token] = IncomingRequest(isAbandoned: true) }
+        for token in unanswered.keys { unanswered[token] = .abandoned }
         return watches
     }
 
@@ -95,8 +91,11 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: whether it is abandoned already, and `watch` is not retained.
     mutating func watchAbandonment(of token: UInt64, _ watch: @escaping @Sendable () -> Void) -> Bool {
-        if isAbandoned(token) { return true }
-        unanswered[token]?.watches.append(watch)
+        switch unanswered[token] {
+        case .unanswered(let watches): unanswered[token] = .unanswered(watches + [watch])
+        case .abandoned: return true
+        case nil: break
+        }
         return false
     }
 

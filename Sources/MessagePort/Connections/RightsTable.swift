@@ -7,7 +7,6 @@ import Synchronization
 /// What this process knows by address: its own ports, and the ports of others that it holds rights to. It makes the
 /// same port the same right each time it is received, and has messages to a port of this process sent in memory.
 package final class RightsTable: Sendable {
-    /// The process's table.
     package static let shared = RightsTable()
 
     private struct Entry: Sendable {
@@ -26,7 +25,8 @@ package final class RightsTable: Sendable {
 
     /// Enters a port of this process at its address.
     func publish(_ port: any PortEndpoint, at address: PortAddress) {
-        replaceEntry(at: address, by: Entry(own: port))
+        let other = entries.withLock { $0.updateValue(Entry(own: port), forKey: address) }
+        withExtendedLifetime(other) {}
     }
 
     /// A port of this process has ended: its address leads to it only as long as there are rights to it.
@@ -38,17 +38,9 @@ package final class RightsTable: Sendable {
         withExtendedLifetime(other) {}
     }
 
-    private func replaceEntry(at address: PortAddress, by entry: Entry) {
-        let other = entries.withLock { $0.updateValue(entry, forKey: address) }
-        withExtendedLifetime(other) {}
-    }
-
     /// What an address leads to, as far as this process knows.
-    func destination(at address: PortAddress) -> (any PortEndpoint)? {
-        entries.withLock { $0[address]?.destination }
-    }
+    func destination(at address: PortAddress) -> (any PortEndpoint)? { entries.withLock { $0[address]?.destination } }
 
-    /// Removes an address.
     func forget(_ address: PortAddress) {
         let other = entries.withLock { $0.removeValue(forKey: address) }
         withExtendedLifetime(other) {}
@@ -109,7 +101,6 @@ package final class RightsTable: Sendable {
         return winner
     }
 
-    /// Whether there is an entry for the address.
     func knows(_ address: PortAddress) -> Bool { entries.withLock { $0[address] != nil } }
 
     /// A new connection to the port at an address, also when the port is this process's own.

@@ -8,12 +8,11 @@ struct SendBacklog: ~Copyable {
     /// About how much memory a packet takes besides its payload.
     static let packetCost = 256
 
-    var needsAbort = false
-    /// Replies that found no room, or their rest; answers to queries, and notices that a reply will not come.
+    /// Replies that found no room, or their rest; answers to queries, and notices that a reply will not come. Before
+    /// them the abort of a message that was sent in part.
     var packets = Deque<OutgoingPacket>()
     /// The bytes of the packets, each with `packetCost` added.
     var size = 0
-    /// How many descriptors they have.
     var descriptorCount = 0
     /// Whether the I/O thread waits for room to send them.
     var isWatched = false
@@ -24,7 +23,13 @@ struct SendBacklog: ~Copyable {
     /// Whether the connection is closed: none of them is sent any more.
     var isOver = false
 
-    var isEmpty: Bool { !needsAbort && packets.isEmpty }
+    var isEmpty: Bool { packets.isEmpty }
+
+    /// Whether there is no backlog, and the peer is read.
+    var isIdle: Bool { isEmpty && !isPausing }
+
+    /// Whether these are unflushed replies.
+    var isUnflushed: Bool { !isIdle && !isOver }
 
     mutating func append(_ packet: OutgoingPacket) {
         packets.append(packet)
@@ -40,7 +45,7 @@ struct SendBacklog: ~Copyable {
         return packet
     }
 
-    /// Puts the rest of a message before everything else.
+    /// Puts the rest of a message, or its abort, before everything else.
     mutating func prepend(_ rest: [OutgoingPacket]) {
         let others = packets.removeAll()
         for packet in rest { append(packet) }
@@ -51,16 +56,12 @@ struct SendBacklog: ~Copyable {
 /// The backlog of a connection, under a lock. A sender checks twice per message, without the lock, that it is empty.
 struct BacklogLock: ~Copyable, Sendable {
     private let backlog = Mutex(SendBacklog())
-    /// Whether there is no backlog, and the peer is read. Changed under the lock.
+    /// The backlog's `isIdle`. Changed under the lock.
     private let hasNothing = Atomic<Bool>(true)
-    /// Whether the connection counts as one with unflushed replies. Changed under the lock.
-    private let isCounted = Atomic<Bool>(false)
-    /// Counts the connection while it has a backlog; nil at the right's end.
+    /// Counts the connection while its replies are unflushed; nil at the right's end.
     private let unflushedReplies: UnflushedReplies?  // immutable
 
-    init(countedIn unflushedReplies: UnflushedReplies?) {
-        self.unflushedReplies = unflushedReplies
-    }
+    init(countedIn unflushedReplies: UnflushedReplies?) { self.unflushedReplies = unflushedReplies }
 
     /// Whether there is no backlog, and the peer is read. The thread that unlocks the send lock sees what a thread that
     /// found it locked has added: the latter stores this and then tries the lock, the former unlocks it and then loads
@@ -74,21 +75,13 @@ struct BacklogLock: ~Copyable, Sendable {
         var isDone = false
         defer { if isDone { unflushedReplies?.leave() } }
         return try backlog.withLock { backlog throws(Failure) in
+            let wasUnflushed = backlog.isUnflushed
             defer {
-                let isIdle = backlog.isEmpty && !backlog.isPausing
-                hasNothing.store(isIdle, ordering: .sequentiallyConsistent)
-                isDone = count(!isIdle && !backlog.isOver)
+                hasNothing.store(backlog.isIdle, ordering: .sequentiallyConsistent)
+                isDone = wasUnflushed && !backlog.isUnflushed
+                if !wasUnflushed, backlog.isUnflushed { unflushedReplies?.enter() }
             }
             return try body(&backlog)
         }
-    }
-
-    /// - Returns: whether the connection has just ceased to have unflushed replies.
-    private func count(_ hasReplies: Bool) -> Bool {
-        guard let unflushedReplies, isCounted.exchange(hasReplies, ordering: .relaxed) != hasReplies else {
-            return false
-        }
-        if hasReplies { unflushedReplies.enter() }
-        return !hasReplies
     }
 }

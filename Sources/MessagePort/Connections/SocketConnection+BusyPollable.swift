@@ -21,7 +21,7 @@ extension SocketConnection: BusyPollable {
     package var hasArrived: Bool { receiver.ring.withObject { $0.isFilled } ?? false }
 
     package func receiveArrivals() -> Bool {
-        let sink = port?.object
+        let sink = self.sink
         // Where the loop may keep polling, `continueBusyPolling` or `endBusyPolling` follows.
         let mayKeepPolling = sink?.isReceivedElsewhere == false
         return !receive(into: sink, endsPolling: !mayKeepPolling).isWithinMessage
@@ -63,7 +63,7 @@ extension SocketConnection: BusyPollable {
     var isBusyPolled: Bool { receiver.polledPeriod.load(ordering: .sequentiallyConsistent) != 0 && !isClosed }
 
     package func continueBusyPolling(_ period: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool {
-        guard !isInherited, let sink = port?.object else { return false }
+        guard !isInherited, let sink else { return false }
         defer { receiver.dropUnreadIfPortEnded(from: self) }
         var only: RunLoopSource?  // released without the lock
         return receiver.state.withLock { state in
@@ -116,11 +116,11 @@ extension SocketConnection: BusyPollable {
         }
         // `receiveArrivals` or another thread has ended it, or the ring was left: the kernel reports what comes.
         if !mustRead { return }
-        for _ in 0..<(port == nil ? Tuning.passLimit : 1) {
-            receive(into: port?.object)
+        for _ in 0..<(isPortsEnd ? 1 : Tuning.passLimit) {
+            receive(into: sink)
             if !receiver.hasUnsignalledData.load(ordering: .acquiring) { return }
         }
-        if port != nil { return }
+        if isPortsEnd { return }
         // What would keep this thread reading endlessly, the I/O thread reads.
         do throws(PortError) {
             try endBusyPollingOnIOThread()
@@ -138,14 +138,14 @@ extension SocketConnection {
     /// Whether there is data for which no wake-up is pending, and it may be read now. If it may not yet, the event that
     /// allows it has it read.
     var hasReadableData: Bool {
-        guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isPaused, let sink = port?.object
+        guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isPaused, let sink
         else { return false }
         return sink.hasRoomForSockets()
     }
 
     /// Signals the source that receives only replies at the port's end, if there is data without a pending wake-up.
     func signalSource() {
-        guard hasReadableData, let source = state.withLock({ $0.source }) else { return }
+        guard hasReadableData, let source = knownReplySource else { return }
         source.ring()
     }
 }
@@ -153,7 +153,7 @@ extension SocketConnection {
 extension PortSockets {
     /// Notes that a connection's ring had data.
     func noteBusyRing(of member: SocketConnection) {
-        guard member.port != nil, member.hasRings, !member.isClosed else { return }
+        guard member.isPortsEnd, member.hasRings, !member.isClosed else { return }
         let other = state.withLock { state -> SocketConnection? in
             if state.busyRings.last === member || state.keys[ObjectIdentifier(member)] == nil { return nil }
             state.busyRings.removeAll { $0 === member }

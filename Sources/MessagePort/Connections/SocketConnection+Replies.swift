@@ -7,16 +7,35 @@ import Synchronization
 
 // Requests and replies: which message asks for which reply, and what is notified of it, or of the port's end.
 extension SocketConnection: ReplyConnection {
-    /// A request came that asks for a reply.
-    func willReply(to token: UInt64) {
-        state.withLock { $0.requests.addUnanswered(token) }
+    /// Whether this end has asked for a reply under the token.
+    func hasAsked(under token: UInt64) -> Bool { token <= state.withLock { $0.requests.lastToken } }
+
+    /// A message from the peer begins.
+    ///
+    /// - Returns: whether a request awaits it; whether it asks under the token of another request, which cannot stand
+    ///   for two; and whether the peer only observed before: the port has one sender more.
+    func messageDidBegin(_ header: PacketHeader) -> (isAwaited: Bool, isTokenTaken: Bool, hasOnlyObserved: Bool) {
+        state.withLock { state in
+            (
+                state.requests.isAwaited(header.answers), state.requests.isUnanswered(header.asks),
+                state.noteMessages()
+            )
+        }
     }
+
+    /// Notes that the peer sends messages.
+    ///
+    /// - Returns: whether it only observed before.
+    func noteMessages() -> Bool { state.withLock { $0.noteMessages() } }
+
+    /// A request came that asks for a reply.
+    func willReply(to token: UInt64) { state.withLock { $0.requests.addUnanswered(token) } }
 
     /// A request was answered, or dropped, and the peer was notified.
     func didSettleReply(to token: UInt64) {
         let (isDone, watches) = state.withLock { state in
             let watches = state.requests.settle(token)
-            return (port != nil && state.life.hasLostOwner && !state.requests.hasUnanswered, watches)
+            return (isPortsEnd && state.life.hasLostOwner && !state.requests.hasUnanswered, watches)
         }
         withExtendedLifetime(watches) {}  // a user's handler is released without the lock
         if isDone { close(PortError(.peerDied)) }
@@ -55,12 +74,8 @@ extension SocketConnection: ReplyConnection {
         return Transmission(encoded, asks: try expectReply(for: message.replyTarget), answers: token)
     }
 
-    /// Notifies the peer that the message that asked with `token` will not be answered, which settles it. Never waits.
-    ///
-    /// - Parameters:
-    ///   - token: the token that came with the message.
-    ///   - reason: why; nil when its receiver released the reply right.
-    ///   - delivery: whether the message was read, when that is known.
+    /// Notifies the peer that the message that asked with `token` will not be answered, which settles it, and why: the
+    /// reason is nil when its receiver released the reply right. Never waits.
     func dropReply(to token: UInt64, because reason: PortError.Code? = nil, delivery: PortError.Delivery = .unknown) {
         if isInherited { return }
         let code = Int32(reason?.rawValue ?? 0)
@@ -92,9 +107,6 @@ extension SocketConnection: ReplyConnection {
     /// Sends a reply as far as there is room, and the rest when there is. Never waits. The request is settled once the
     /// whole reply was sent.
     ///
-    /// - Parameters:
-    ///   - message: the reply.
-    ///   - token: the token that came with the request.
     /// - Throws: ``PortError`` when it exceeds a limit, the kernel failed, or the peer will not read it. Then the
     ///   request is not settled.
     func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {
@@ -143,7 +155,6 @@ extension SocketConnection: ReplyConnection {
         target?.receiver.passAbandonment(to: self, token: token)
     }
 
-    /// Whether a reply is awaited over the connection.
     var awaitsReply: Bool { state.withLock { $0.requests.awaitsReply } }
 
     /// The peer no longer awaits the reply to the request that asked with the token.
@@ -154,7 +165,7 @@ extension SocketConnection: ReplyConnection {
     /// Whether the request that asked with the token is abandoned, as far as this process knows.
     func isAbandoned(_ token: UInt64) -> Bool {
         let (isAbandoned, hasLostPort) = state.withLock { state in
-            (state.life.failure != nil || state.requests.isAbandoned(token), port != nil && state.life.hasLostOwner)
+            (state.life.failure != nil || state.requests.isAbandoned(token), isPortsEnd && state.life.hasLostOwner)
         }
         if isAbandoned || !hasLostPort { return isAbandoned }
         // Nothing can be received any more, not even the peer's end; the kernel knows of it.
@@ -178,22 +189,18 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// A reply under the token will not come.
-    func failAwaited(_ token: UInt64, _ error: PortError) {
-        removeAwaited(token)?.failAsking(error)
-    }
+    func failAwaited(_ token: UInt64, _ error: PortError) { removeAwaited(token)?.failAsking(error) }
 
     private func removeAwaited(_ token: UInt64) -> ReplyTarget? {
         let (target, isDone) = state.withLock { state in
-            (state.requests.end(token), port == nil && state.isDone)
+            (state.requests.end(token), !isPortsEnd && state.isDone)
         }
         if isDone { close(PortError(.deadName)) }
         return target
     }
 
     /// Stops awaiting a reply under the token. The target is not notified.
-    func forget(token: UInt64) {
-        _ = endAwaited(token)
-    }
+    func forget(token: UInt64) { _ = endAwaited(token) }
 
     /// Stops awaiting a reply for the receiver.
     func forget(_ receiver: any ReplyReceiver) {
@@ -202,12 +209,15 @@ extension SocketConnection: ReplyConnection {
         if receiver.pollAbandonment() { giveUp(token: token) } else { forget(token: token) }
     }
 
+    /// The run-loop source that receives replies, if there is one.
+    var knownReplySource: RunLoopSource? { state.withLock { $0.source } }
+
     /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.
     ///
     /// - Throws: `descriptorLimit`; `systemCallFailed` when a loop polls the ring and no thread can be started that ends
     ///   this. The connection goes on.
     package func replySource() throws(PortError) -> RunLoopSource? {
-        if let source = state.withLock({ $0.source }) { return source }
+        if let source = knownReplySource { return source }
         if isBusyPolled { _ = try IOThread.loop() }
         // A wait for a reply, or for the peer's end, is in a run that other items keep alive.
         let made = RunLoopSource(
@@ -263,7 +273,7 @@ extension SocketConnection: ReplyConnection {
         let (forgotten, isDone) = state.withLock { state in
             let all = state.deathWatchers
             state.deathWatchers = all.filter { !isForgotten($0) }
-            return (all, port == nil && state.isDone)
+            return (all, !isPortsEnd && state.isDone)
         }
         if isDone { close(PortError(.deadName)) }
         withExtendedLifetime(forgotten) {}  // a user's handler is released without the lock
@@ -289,7 +299,7 @@ private struct ReplyRoutine: SourceRoutine {
     func isReady() -> Bool { connection?.hasReadableData ?? false }
 
     func perform() -> SourceOutcome {
-        connection?.receive(into: connection?.port?.object)
+        connection?.receive(into: connection?.sink)
         connection?.pauseSource()
         connection?.signalSource()
         return .nothing
@@ -321,10 +331,7 @@ extension SocketConnection {
         }
         if wasCounted { port.clientDidNotConnect() }
     }
-}
 
-extension SocketConnection {
-    /// Handles a peer's request to watch the port.
     func beginWatch(of port: any MessageSink, byteLimit: Int) {
         noteObserver(port)
         // A policy may admit other users; it does not allow them to watch.

@@ -91,30 +91,28 @@ package final class SocketConnection: Sendable {
     package let peer: PeerIdentity  // immutable
     /// The process in whose account the connection is.
     let owner: PeerID  // immutable
-    /// The port that this end belongs to, retained until it ends; nil at the right's end.
-    let port: ReleasableReference<any MessageSink>?  // immutable
     let descriptor: SharedDescriptor  // immutable
+    // The other files of this type use these three; other types call methods.
     let state = Mutex(State())
     let receiver = PacketReceiver()
     let sender: PacketSender
+    /// The port that this end belongs to, retained until it ends; nil at the right's end.
+    private let port: ReleasableReference<any MessageSink>?  // immutable
     /// The accounts of the port that this end belongs to: set when they are first needed.
     private let knownQuotas = SetOnceReference<PeerQuotas>()
     /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without.
     private let hasFailed = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
-    /// Takes over a connected socket.
+    /// Takes over a connected socket, whose messages are for the port; at the right's end that is nil. Without a `peer`
+    /// the kernel is asked for the process at the other end; for a socket pair it names its creator.
     ///
-    /// - Parameters:
-    ///   - descriptor: the socket.
-    ///   - port: the port that its messages are for; nil at the right's end.
-    ///   - peer: the process at the other end; nil to ask the kernel, which for a socket pair names its creator.
     /// - Throws: ``PortError`` when the kernel does not name the process at the other end.
     init(_ descriptor: SharedDescriptor, port: (any MessageSink)?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
         sender = PacketSender(descriptor, isPortsEnd: port != nil)
         self.port = port.map { ReleasableReference($0) }
-        self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
+        self.peer = if let peer { peer } else { try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue)) }
         owner = PeerID(self.peer, on: descriptor.rawValue)
     }
 
@@ -125,27 +123,25 @@ package final class SocketConnection: Sendable {
         try self.init(descriptor, port: nil)
     }
 
-    private static func peer(of descriptor: SharedDescriptor) throws(PortError) -> PeerIdentity {
-        return try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue))
-    }
-
-    deinit {
-        close(PortError(.peerDied))
-    }
+    deinit { close(PortError(.peerDied)) }
 
     /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
     var isInherited: Bool { forkGuard.isInherited }
 
-    /// - Parameter sink: the port that the peer's messages are for.
-    /// - Returns: the accounts that they are charged to; nil at the right's end.
+    /// Whether this end belongs to a port, not to a right.
+    var isPortsEnd: Bool { port != nil }
+
+    /// The port that the peer's messages are for; nil once it has ended, and at the right's end.
+    var sink: (any MessageSink)? { port?.object }
+
+    /// The accounts that the peers of a port are charged to; nil at the right's end.
     func quotas(of sink: (any MessageSink)?) -> PeerQuotas? {
         if let known = knownQuotas.object { return known }
-        guard port != nil, let found = sink?.sockets?.quotas else { return nil }
+        guard isPortsEnd, let found = sink?.sockets?.quotas else { return nil }
         knownQuotas.set(found)
         return found
     }
 
-    /// Whether the connection has rings.
     var hasRings: Bool { receiver.ring.object != nil }
 
     /// Sets when rings are offered from now on.
@@ -154,9 +150,7 @@ package final class SocketConnection: Sendable {
     /// Whether rings were offered and neither accepted nor refused.
     var awaitsRingAnswer: Bool { sender.channel.path.withLock { $0.isOffered } }
 
-    func checkProcess() throws(PortError) {
-        try forkGuard.check()
-    }
+    func checkProcess() throws(PortError) { try forkGuard.check() }
 
     var isClosed: Bool { hasFailed.load(ordering: .sequentiallyConsistent) }
 
@@ -203,7 +197,7 @@ package final class SocketConnection: Sendable {
         receiver.ringEnd.object?.wakeChannel.end()
         sysShutDown(descriptor.rawValue)  // also wakes a parked loop
         // A connection that waited until descriptors are closed may be out of its set: its end must be seen.
-        if port == nil, receiver.closingCount.setWaiting(nil, receiver.isThrottled) { updateInterest() }
+        if !isPortsEnd, receiver.closingCount.setWaiting(nil, receiver.isThrottled) { updateInterest() }
         _ = sender.backlog.withLock { backlog in
             backlog.isOver = true
             return backlog.charge.take()
@@ -224,9 +218,7 @@ package final class SocketConnection: Sendable {
         }
         if isIdle { close(PortError(.deadName)) }
     }
-}
 
-extension SocketConnection {
     /// The port at this end is gone: the peer can send nothing more, unread data is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {
@@ -253,7 +245,7 @@ extension SocketConnection {
             state.life.otherPortDidEnd()
             let watchers = state.deathWatchers
             state.deathWatchers = []
-            return (watchers, port == nil && state.isDone)
+            return (watchers, !isPortsEnd && state.isDone)
         }
         for watcher in watchers { watcher.notify() }
         if isDone { close(PortError(.deadName)) }
@@ -320,6 +312,8 @@ extension SocketConnection {
         return true
     }
 
+    var sentByteCount: Int { sender.sentByteCount.load(ordering: .relaxed) }
+
     /// Sends a small packet, now or when there is room. Never waits.
     func enqueue(_ packet: OutgoingPacket) { sender.enqueue(packet, over: self) }
 
@@ -330,104 +324,5 @@ extension SocketConnection {
     func roomDidCome() {
         sender.backlog.withLock { $0.isWatched = false }
         flush()
-    }
-}
-
-// MARK: Receivers
-
-extension SocketConnection {
-    /// Whether replies wait for room.
-    var isAwaitingRoom: Bool { sender.isAwaitingRoom }
-
-    /// Whether nothing more is read from the peer now.
-    var isPaused: Bool { receiver.isThrottled.load(ordering: .acquiring) || isAwaitingRoom }
-
-    /// The events that a port which receives from the connection waits for.
-    var interest: EpollEvents {
-        guard port != nil else { return receiver.isThrottled.load(ordering: .acquiring) ? [] : .arrival }
-        return sender.backlog.withLock { backlog in
-            if !backlog.isPausing {
-                if receiver.isThrottled.load(ordering: .acquiring) { return [] }
-                // A socket with room is reported until data without a pending wake-up was read.
-                return receiver.hasUnsignalledData.load(ordering: .acquiring)
-                    ? [.readable, .peerClosed, .writable] : .arrival
-            }
-            // The end of the peer is reported all the same.
-            return backlog.isWatched ? [] : .writable
-        }
-    }
-
-    /// Updates what receives from the connection, when it was paused or resumed.
-    func updateInterest() {
-        port?.object?.sockets?.updateInterest(in: self)
-        let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
-        for listener in listeners { listener.object?.updateInterest(in: self) }
-        if let source, !isPaused { source.watchSoon(pollable: descriptor.rawValue) }
-        signalSource()
-    }
-
-    /// The peer is gone, though unread data may be left: it no longer awaits replies.
-    func peerDidDisconnect() {
-        for notify in state.withLock({ $0.requests.abandonAll() }) { notify() }
-    }
-
-    /// Keeps the source that receives replies from watching a paused connection, which may stay readable.
-    func pauseSource() {
-        guard isPaused, let source = state.withLock({ $0.source }) else { return }
-        try? source.watch(pollable: nil)
-        if !isPaused { source.watchSoon(pollable: descriptor.rawValue) }
-    }
-}
-
-extension EpollEvents {
-    /// Something to read, or the end.
-    static let arrival: EpollEvents = [.readable, .peerClosed]
-}
-
-// MARK: Receiving
-
-extension SocketConnection: IncomingChannelObserver {
-    /// Receives what has arrived. Never waits. For the parameters see `PacketReceiver.receive`.
-    @discardableResult
-    func receive(
-        into sink: (any MessageSink)?, limit: Int = Tuning.packetBudget, endsPolling: Bool = false,
-        depth: PollDepth = .quick
-    ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
-        receiver.receive(into: sink, limit: limit, endsPolling: endsPolling, depth: depth, from: self)
-    }
-
-    /// Receives what has arrived, unless a thread is receiving.
-    func receiveUnlessReceiving() { receiver.receiveUnlessReceiving(from: self) }
-
-    func peerDidOpenRing() { sender.channel.path.withLock { $0.peerDidOpen() } }
-
-    func peerDidLeaveRing() { receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent) }
-
-    func closeObserver() -> any CloseObserver { PendingCloses(self, quotas(of: port?.object)) }
-
-    /// Whether nothing is read from the ring any more.
-    var hasEndedReading: Bool {
-        state.withLock { $0.life.failure != nil || port != nil && $0.life.hasLostOwner }
-    }
-
-    /// All that the peer sent before it ended has been read.
-    func peerDidEnd() {
-        // The end of a port ends only what it receives; replies that it owes are still sent.
-        if !(port != nil && state.withLock { $0.life.hasLostOwner }) { close(PortError(.peerDied)) }
-    }
-
-    /// Ends the connection because of what the peer sent, and sends it the reason.
-    ///
-    /// - Returns: false: there is nothing more to receive.
-    func refuse(_ code: PortError.Code) -> Bool {
-        Self.sendRefusal(code, to: descriptor)
-        close(PortError(code))
-        return false
-    }
-
-    /// Sends a refusal to a peer, if there is room.
-    static func sendRefusal(_ code: PortError.Code, to socket: SharedDescriptor) {
-        let header = PacketHeader(kind: .refused, messageID: Int32(code.rawValue))
-        _ = try? sysSendPacket(socket.rawValue, head: header.words, body: [], descriptors: [])
     }
 }

@@ -7,16 +7,11 @@ import Synchronization
 /// Counts the connections of this process that retain replies for which there was no room, and wakes the waiters when
 /// there are none.
 final class UnflushedReplies: Sendable {
-    private struct State: Sendable {
-        var lastNumber = 0
-        var waiters: [Int: Waiter] = [:]
-    }
-
     /// A waiter reads the count after it was added to the waiters; the thread that takes the count to zero reads the
     /// waiters afterwards. All operations are sequentially consistent, so one of the two sees the other. A connection
     /// that enters meanwhile takes over the wake-up.
     private let count = Atomic<Int>(0)
-    private let waiting = Mutex(State())
+    private let waiting = Mutex((lastNumber: 0, waiters: [Int: Waiter]()))
     private let forkGuard = ForkGuard()  // immutable
 
     private static let known = Mutex(UnflushedReplies())
@@ -34,9 +29,7 @@ final class UnflushedReplies: Sendable {
     }
 
     /// A connection begins to retain replies. May be called under any lock.
-    func enter() {
-        count.wrappingAdd(1, ordering: .sequentiallyConsistent)
-    }
+    func enter() { count.wrappingAdd(1, ordering: .sequentiallyConsistent) }
 
     /// A connection has sent its replies, or dropped them. Wakes the waiters after the last one.
     func leave() {
@@ -84,7 +77,5 @@ final class UnflushedReplies: Sendable {
     }
 
     /// - Returns: false when it was woken before.
-    private func remove(_ number: Int) -> Bool {
-        waiting.withLock { $0.waiters.removeValue(forKey: number) } != nil
-    }
+    private func remove(_ number: Int) -> Bool { waiting.withLock { $0.waiters.removeValue(forKey: number) } != nil }
 }

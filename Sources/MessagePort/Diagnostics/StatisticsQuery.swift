@@ -242,7 +242,7 @@ extension SendRight {
     /// How many bytes this process has sent to the port, with 8 for each component; none to a port of its own. It rises
     /// while a large message is under way.
     package var sentByteCount: Int {
-        (destination as? RemotePort)?.connection?.sender.sentByteCount.load(ordering: .relaxed) ?? 0
+        (destination as? RemotePort)?.connection?.sentByteCount ?? 0
     }
 }
 

@@ -22,14 +22,11 @@ struct EncodedMessage: Sendable {
 
     /// The bytes of all records.
     var size: Int { payload.count + tail.count }
-}
 
-extension EncodedMessage {
-    /// Decodes the message. A message of only a few bytes keeps the memory in which they arrived.
+    /// Decodes the message. A message of only a few bytes keeps the memory in which they arrived. `resolve` converts an
+    /// address to a right.
     ///
-    /// - Parameter resolve: converts an address to a right.
     /// - Returns: the message; nil when the payload is malformed.
-    /// - Throws: what `resolve` throws.
     consuming func decoded<Failure: Error>(
         resolve: (PortAddress) throws(Failure) -> SendRight
     ) throws(Failure) -> MachMessage? {
@@ -95,14 +92,15 @@ extension EncodedMessage {
     ///
     /// - Returns: its kind, and the range of its body in the payload.
     private func record(at position: inout Int, tailSize: Int) -> (ComponentKind, Range<Int>)? {
-        guard payload.count - position >= 8, let kind = ComponentKind(rawValue: payload[position]),
+        guard payload.count - position >= ComponentKind.headSize, let kind = ComponentKind(rawValue: payload[position]),
             payload[position + 1] == 0, payload[position + 2] == 0, payload[position + 3] == 0
         else { return nil }
         let length = Int(payload.littleEndian(at: position + 4) as UInt32)
-        let body = position + 8..<min(position + 8 + length, payload.count)
+        let start = position + ComponentKind.headSize
+        let body = start..<min(start + length, payload.count)
         let isTail = kind == .bytes && body.isEmpty && length > 0 && length == tailSize
         guard body.count == length || isTail else { return nil }
-        position += 8 + length
+        position = start + length
         return (kind, body)
     }
 

@@ -21,18 +21,15 @@ struct OutgoingMessage: Sendable {
     private(set) var tail: [UInt8] = []
     private(set) var descriptors: [SharedDescriptor] = []
 
-    /// The size of the first head.
     private var leadSize: Int { lead == nil ? 0 : ComponentKind.headSize }
     /// Where the tail begins in the payload.
     private var tailStart: Int { leadSize + records.count }
     /// The size of all records.
     var size: Int { tailStart + tail.count }
 
-    /// Encodes a message. Ports of this process to which it has rights get addresses.
+    /// Encodes a message whose payload has at most `limit` bytes. Ports of this process to which it has rights get
+    /// addresses.
     ///
-    /// - Parameters:
-    ///   - message: the message.
-    ///   - limit: the most bytes of the payload.
     /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot go to another process.
     init(_ message: borrowing MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
         let replyPort = message.replyPort
@@ -86,22 +83,14 @@ struct OutgoingMessage: Sendable {
         let head = kind.head(length)
         if lead == nil { lead = head.littleEndian } else { records.append(littleEndian: head) }
     }
-}
 
-extension OutgoingMessage {
     /// Whether the tail has packets of its own.
     var isDivided: Bool {
         tail.count >= Tuning.dividedTailSize && size > Tuning.undividedPackets * PacketHeader.payloadLimit
     }
 
-    /// A piece of the payload as a packet.
-    ///
-    /// - Parameters:
-    ///   - header: the packet's head.
-    ///   - position: where the piece begins: at the beginning, or where the previous one ended.
-    ///   - limit: the most bytes, at least a head's.
-    ///   - descriptors: what goes with it.
-    /// - Returns: the packet.
+    /// A piece of the payload as a packet. It begins at the beginning, or where the previous one ended. The limit is at
+    /// least a head's bytes.
     func packet(
         _ header: PacketHeader, at position: Int, atMost limit: Int, _ descriptors: [SharedDescriptor] = []
     ) -> OutgoingPacket {
@@ -178,7 +167,6 @@ struct Transmission: ~Copyable, Sendable {
     /// Whether the first packet was sent.
     private(set) var isBegun = false
 
-    /// A message of which nothing was sent.
     init(_ message: consuming OutgoingMessage, asks: UInt64, answers: UInt64) {
         self.message = message
         self.asks = asks
@@ -187,7 +175,6 @@ struct Transmission: ~Copyable, Sendable {
 
     var isDone: Bool { isBegun && sentCount == message.size }
 
-    /// The head of the first packet.
     private var header: PacketHeader {
         PacketHeader(
             kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
@@ -195,10 +182,8 @@ struct Transmission: ~Copyable, Sendable {
             totalLength: UInt64(message.size))
     }
 
-    /// How much is still to be sent.
     var restSize: Int { message.size - sentCount }
 
-    /// The next packet, with a piece of limited size.
     func next(atMost limit: Int = PacketHeader.payloadLimit) -> OutgoingPacket {
         isBegun
             ? message.packet(PacketHeader(kind: .continuation), at: sentCount, atMost: limit)
@@ -209,5 +194,17 @@ struct Transmission: ~Copyable, Sendable {
     mutating func advance(by size: Int) {
         sentCount += size
         isBegun = true
+    }
+
+    /// Removes the packets that are not sent yet, in order, for the backlog. The last of them settles the token.
+    mutating func rest(settling token: UInt64) -> [OutgoingPacket] {
+        var packets: [OutgoingPacket] = []
+        while !isDone {
+            var packet = next()
+            advance(by: packet.payloadSize)
+            if isDone { packet.settles = token }
+            packets.append(packet)
+        }
+        return packets
     }
 }

@@ -70,7 +70,6 @@ struct PacketAssembly: Sendable {
         /// Whether the missing bytes are one body, which is the message's tail.
         var isTail = false
 
-        /// How many bytes are still to come.
         var missing: Int { Int(header.totalLength) - count }
 
         /// Changes the bytes to which the next piece is appended.
@@ -100,11 +99,10 @@ struct PacketAssembly: Sendable {
     /// Whether the next piece of a message can be written into its final memory.
     var hasRoomForPiece: Bool { partial?.isStored ?? false }
 
-    /// Appends a packet's payload to the partial message. The caller then calls `didLand` or `removeWritten`.
+    /// Appends a packet's payload to the partial message: `write` writes at most as much as is missing. The caller then
+    /// calls `didLand` or `removeWritten`.
     ///
-    /// - Parameter write: writes at most as much as is missing.
     /// - Returns: how much was written.
-    /// - Throws: what `write` throws.
     mutating func land(_ write: (inout OutputSpan<UInt8>) throws(SystemError) -> Void) throws(SystemError) -> Int {
         guard let missing = partial?.missing else { return 0 }
         let count = try partial?.withEnd { (bytes) throws(SystemError) in
@@ -139,15 +137,9 @@ struct PacketAssembly: Sendable {
     /// Nothing more comes: a partial message will not be completed.
     mutating func giveUp() { partial = nil }
 
-    /// Accepts one packet.
-    ///
-    /// - Parameters:
-    ///   - header: its head.
-    ///   - payload: what follows the head.
-    ///   - received: the descriptors that came with it; unused ones are closed. Nil: they were lost.
-    ///   - limit: the most bytes of a message to the port; a larger one is not stored.
-    ///   - isWanted: whether a requester awaits the message that the packet begins; another is not stored.
-    /// - Returns: the packet's result.
+    /// Accepts one packet: its head, what follows it, and the descriptors that came with it, of which unused ones are
+    /// closed; nil if they were lost. A message to the port with more bytes than the limit is not stored, nor one that
+    /// answers and is not wanted: no requester awaits it.
     mutating func accept(
         _ header: PacketHeader, payload: consuming [UInt8], descriptors received: [SharedDescriptor]?,
         limit: Int = MessageLimits.payload, isWanted: Bool = true

@@ -56,13 +56,10 @@ package final class DescriptorBudget: Sendable {
     /// How many are counted now.
     package var count: Int { reserved.load(ordering: .relaxed) }
 
-    init(limit: @escaping @Sendable () -> Int) {
-        self.limit = limit
-    }
+    init(limit: @escaping @Sendable () -> Int) { self.limit = limit }
 
     /// Counts descriptors that are about to be opened, all or none. Each call that returns true needs a `release`.
     ///
-    /// - Parameter count: how many.
     /// - Returns: whether the limit has room for them.
     package func reserve(_ count: Int) -> Bool {
         let limit = limit()
@@ -77,7 +74,5 @@ package final class DescriptorBudget: Sendable {
     }
 
     /// Removes descriptors from the count: they are closed, or could not be opened.
-    package func release(_ count: Int) {
-        reserved.subtract(count, ordering: .relaxed)
-    }
+    package func release(_ count: Int) { reserved.subtract(count, ordering: .relaxed) }
 }

@@ -4,6 +4,47 @@
 import PortSystem
 import Synchronization
 
+/// The owner of an account: a process of a user, as far as the kernel distinguishes processes.
+struct PeerID: Hashable, Sendable {
+    /// What distinguishes processes.
+    enum Number: Hashable, Sendable {
+        case process(Int32)
+        /// A process without a number here, because it is in a process namespace that this process does not see: the
+        /// kernel's unique number for it (Linux 6.9).
+        case unnumbered(UInt64)
+        /// A connection of such a process, on a kernel that has no such number.
+        case connection(UInt64)
+    }
+
+    let number: Number
+    /// The effective user, as it was when the process connected.
+    let user: UInt32
+
+    /// The process at the other end of a socket, whose identity is known.
+    init(_ peer: PeerIdentity, on socket: CInt) {
+        user = peer.userID
+        if peer.processID != 0 {
+            number = .process(peer.processID)
+        } else if let inode = try? sysPeerProcessInode(socket) {
+            number = .unnumbered(inode)
+        } else {
+            number = .connection(Self.lastConnection.add(1, ordering: .relaxed).newValue)
+        }
+    }
+
+    private init(_ number: Number, of user: UInt32) {
+        self.number = number
+        self.user = user
+    }
+
+    /// A process with a number, of this process's user unless said otherwise.
+    static func process(_ number: Int32, of user: UInt32 = sysUserID()) -> PeerID {
+        PeerID(.process(number), of: user)
+    }
+
+    private static let lastConnection = Atomic<UInt64>(0)
+}
+
 /// The accounts of a port's peers, for its sockets and for what outlives those: messages, and descriptors that wait to
 /// be closed.
 final class PeerQuotas: Sendable {
@@ -30,13 +71,8 @@ final class PeerQuotas: Sendable {
 
     /// Charges a process for a message that begins: for the memory that it will take, as its head announces. An awaited
     /// reply takes no slot in the queue, and may have as many bytes as the format allows; it is charged while it is
-    /// assembled.
+    /// assembled. Sets `charge`, to nil for a larger message, which is dropped.
     ///
-    /// - Parameters:
-    ///   - owner: the process.
-    ///   - header: the head of the packet that begins the message.
-    ///   - descriptors: how many came with it.
-    ///   - charge: set to the charge, or to nil for a larger message, which is dropped.
     /// - Returns: the most bytes that the message may have; and whether a check is needed before more is read: the
     ///   process is over its limits, or the message is too large.
     func charge(
@@ -59,12 +95,9 @@ final class PeerQuotas: Sendable {
         return result
     }
 
-    /// Charges a process for the messages of a batch, as many of the first as it may send now.
+    /// Charges a process for the messages of a batch, as many of the first as it may send now. Sets `isOver` to whether
+    /// a check is needed before more is read from the process.
     ///
-    /// - Parameters:
-    ///   - owner: the process.
-    ///   - packets: the messages.
-    ///   - isOver: set to whether a check is needed before more is read from the process.
     /// - Returns: what was charged.
     func charge(_ owner: PeerID, forFirstOf packets: [PacketPrefix], _ isOver: inout Bool) -> ResourceUsage {
         withLock { usage in
@@ -102,13 +135,47 @@ struct PeerCharge: ~Copyable, Sendable {
         self.cost = cost
     }
 
-    deinit {
-        quotas.refund(cost, by: owner)
-    }
+    deinit { quotas.refund(cost, by: owner) }
 
-    /// Charges for more.
     mutating func add(_ more: ResourceUsage) {
         quotas.withLock { $0.charge(more, by: owner) }
         cost += more
+    }
+}
+
+/// How many packets may be read from a port's sockets for one dequeued message: one limit for all connections together,
+/// one for those of a process, and one for each connection. Packets beyond them stay in the sockets.
+struct ReceiveBudget {
+    /// For a port that reads while its queue has room.
+    static let standard = ReceiveBudget(Tuning.standardBudget)
+    /// For a port whose policy chooses among all that has arrived: more than a socket holds.
+    static let choosing = ReceiveBudget(Tuning.choosingBudget)
+
+    private var left: Int
+    private let share: Int  // immutable
+    private let most: Int  // immutable
+    /// The process that was read from last, which is usually the only one, and how many packets were read from it.
+    private var last: (owner: PeerID, count: Int)?
+    /// How many were read from the others; the entry of the last one is stale.
+    private var used: [PeerID: Int] = [:]
+
+    private init(_ limits: (packets: Int, ofProcess: Int, ofConnection: Int)) { (left, share, most) = limits }
+
+    var isSpent: Bool { left <= 0 }
+
+    /// How many packets may be read from a connection of the process now.
+    func grant(to owner: PeerID) -> Int { max(0, min(most, left, share - count(of: owner))) }
+
+    private func count(of owner: PeerID) -> Int {
+        if let last, last.owner == owner { return last.count }
+        return used[owner] ?? 0
+    }
+
+    mutating func spend(_ count: Int, by owner: PeerID) {
+        if count == 0 { return }
+        left -= count
+        let sum = self.count(of: owner) + count
+        if let last, last.owner != owner { used[last.owner] = last.count }
+        last = (owner, sum)
     }
 }

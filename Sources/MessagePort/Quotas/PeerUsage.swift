@@ -39,6 +39,13 @@ struct ResourceUsage: Hashable, Sendable {
     }
 }
 
+extension PacketPrefix {
+    /// The charge of a plain packet to the account of its process.
+    var cost: ResourceUsage {
+        ResourceUsage(messages: 1, bytes: payloadSize + ResourceUsage.message + ResourceUsage.component)
+    }
+}
+
 /// Counts per process.
 struct PeerUsage {
     private struct ProcessUsage {
@@ -46,7 +53,6 @@ struct PeerUsage {
         var cost = ResourceUsage()
         /// The connections that are not read until there is room.
         var paused: Set<UInt64> = []
-        /// The connections that have rings.
         var rings: Set<UInt64> = []
 
         var isEmpty: Bool { connections == 0 && cost == ResourceUsage() }
@@ -80,11 +86,8 @@ struct PeerUsage {
     /// The user whose processes have no common limit; nil when this process has the overflow uid, which others may have.
     private let ownUser: UInt32?
 
-    init(limits: PeerLimits, ownUser: UInt32?) {
-        (self.limits, self.ownUser) = (limits, ownUser)
-    }
+    init(limits: PeerLimits, ownUser: UInt32?) { (self.limits, self.ownUser) = (limits, ownUser) }
 
-    /// Whether nothing is counted.
     var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }
 
     /// How many messages a process of a user may have in the queue. A process that has none there, and so is no sharer,
@@ -132,12 +135,8 @@ struct PeerUsage {
             || account.cost.descriptors >= ofUser(limits.queuedDescriptors)
     }
 
-    /// Counts a connection.
+    /// Counts a connection, if the limits do not apply to it, or allow it.
     ///
-    /// - Parameters:
-    ///   - key: the connection.
-    ///   - owner: its process.
-    ///   - isLimited: whether the limits apply to it.
     /// - Returns: false when the process, or its user, has reached the limit: it is not counted then.
     mutating func connect(_ key: UInt64, of owner: PeerID, isLimited: Bool = true) -> Bool {
         if isLimited, let index = accounts.index(of: owner), accounts[index].connections >= limits.connections {
@@ -186,9 +185,7 @@ struct PeerUsage {
     }
 
     /// Whether a process is over its limits, so that nothing new is read from it.
-    func isOver(_ owner: PeerID) -> Bool {
-        accounts.index(of: owner).map { isOver(owner, at: $0) } ?? false
-    }
+    func isOver(_ owner: PeerID) -> Bool { accounts.index(of: owner).map { isOver(owner, at: $0) } ?? false }
 
     private func isOver(_ owner: PeerID, at index: Int) -> Bool {
         let cost = accounts[index].cost
@@ -250,9 +247,7 @@ struct PeerUsage {
         return true
     }
 
-    mutating func charge(_ cost: ResourceUsage, by owner: PeerID) {
-        change(owner) { $0.cost += cost }
-    }
+    mutating func charge(_ cost: ResourceUsage, by owner: PeerID) { change(owner) { $0.cost += cost } }
 
     /// - Returns: whether connections that were paused may be read again: `removeResumable` returns them.
     mutating func refund(_ cost: ResourceUsage, by owner: PeerID) -> Bool {
@@ -270,10 +265,9 @@ struct PeerUsage {
         return users[index].hasPaused || hasPaused && mayResume(owner, left)
     }
 
-    /// Resumes the connections that were paused and may be read again.
+    /// Resumes the connections that were paused and may be read again: of a process, and with it of others of its user
+    /// that were paused because of the user's limit; or of all processes.
     ///
-    /// - Parameter owner: the process, and with it others of its user that were paused because of the user's limit; nil
-    ///   for all processes.
     /// - Returns: the connections; they are not paused any more.
     mutating func removeResumable(of owner: PeerID? = nil) -> Set<UInt64> {
         var resumed: Set<UInt64> = []
@@ -317,19 +311,6 @@ struct PeerUsage {
         if hadMessages != hasMessages { sharerCount += hasMessages ? 1 : -1 }
         if users[user].processes == 0 { users.remove(at: user) }
         if isEmpty { accounts.remove(at: index) }
-    }
-}
-
-/// Which other processes a port talks to, and what each may use.
-final class PeerConfiguration: Sendable {
-    static var standard: PeerConfiguration { PeerConfiguration(policy: .sameUser, limits: .standard) }
-
-    let policy: PeerPolicy  // immutable
-    let limits: PeerLimits  // immutable
-
-    init(policy: PeerPolicy, limits: PeerLimits) {
-        self.policy = policy
-        self.limits = limits
     }
 }
 

@@ -10,7 +10,6 @@ import PortSystem
 //   24 answers: the token of the message that this replies to
 //   32 length of the whole message's payload
 
-/// The kind of a packet.
 enum PacketKind: UInt8, CaseIterable, Sendable {
     /// The first packet of a message: to the port, or, when it answers a token, to the requester.
     case message = 1
@@ -57,7 +56,6 @@ struct PacketHeader: Hashable, Sendable {
     static let version: UInt8 = 1
     /// The largest packet, head and payload together.
     static let packetLimit = 65_536
-    /// The largest payload of one packet.
     static let payloadLimit = packetLimit - size
 
     var kind: PacketKind
@@ -70,7 +68,6 @@ struct PacketHeader: Hashable, Sendable {
 }
 
 extension PacketHeader {
-    /// The 40 bytes.
     var encoded: [UInt8] { bytes(of: words) }
 
     /// Reads a head; nil when the packet is shorter than a head or not of this format and version.
@@ -78,15 +75,14 @@ extension PacketHeader {
         guard let words = packetWords(of: packet) else { return nil }
         self.init(words)
     }
-}
 
-extension PacketHeader {
     /// Whether it only wakes the ring's reader: such a packet holds nothing else.
     var isWakeUp: Bool { self == PacketHeader(kind: .wakeUp) || self == PacketHeader(kind: .pathChange) }
 
-    /// The 40 bytes as five numbers in little-endian order.
+    /// Its bytes as five numbers in little-endian order.
     var words: PacketWords {
-        let first = Self.firstWord | UInt64(kind.rawValue) << 40 | UInt64(descriptorCount) << 48
+        let kind = UInt64(kind.rawValue) << Self.kindShift
+        let first = Self.firstWord | kind | UInt64(descriptorCount) << Self.countShift
         let second = UInt64(UInt32(bitPattern: messageID)) | UInt64(componentCount) << 32
         return (
             first.littleEndian, second.littleEndian, asks.littleEndian, answers.littleEndian, totalLength.littleEndian
@@ -96,9 +92,9 @@ extension PacketHeader {
     /// Reads a head; nil when it is not of this format and version.
     init?(_ words: PacketWords) {
         let (first, second) = (UInt64(littleEndian: words.0), UInt64(littleEndian: words.1))
-        guard first & 0xFF_FFFF_FFFF == Self.firstWord, let kind = Self.kind(of: first) else { return nil }
+        guard let kind = Self.kind(ofPacketWith: first) else { return nil }
         self.kind = kind
-        descriptorCount = UInt16(truncatingIfNeeded: first >> 48)
+        descriptorCount = UInt16(truncatingIfNeeded: first >> Self.countShift)
         messageID = Int32(truncatingIfNeeded: second)
         componentCount = UInt32(truncatingIfNeeded: second >> 32)
         asks = UInt64(littleEndian: words.2)
@@ -108,14 +104,15 @@ extension PacketHeader {
 
     /// Magic and version.
     private static let firstWord: UInt64 = 0x01_5452_504D
-
-    private static func kind(of first: UInt64) -> PacketKind? {
-        PacketKind(rawValue: UInt8(truncatingIfNeeded: first >> 40))
-    }
+    /// The first bit of the kind in the first word, after magic and version.
+    private static let kindShift = 40
+    /// The first bit of the descriptor count there.
+    private static let countShift = 48
 
     /// The kind of the packet that begins with these eight bytes, as one number; nil when it is not of this format.
     static func kind(ofPacketWith first: UInt64) -> PacketKind? {
-        first & 0xFF_FFFF_FFFF == firstWord ? kind(of: first) : nil
+        guard first & ((1 << kindShift) - 1) == firstWord else { return nil }
+        return PacketKind(rawValue: UInt8(truncatingIfNeeded: first >> kindShift))
     }
 }
 
@@ -157,6 +154,33 @@ struct OutgoingPacket: Sendable {
     /// The token of the peer's request that is settled when this was sent or dropped; zero for none.
     var settles: UInt64 = 0
 
-    /// The size of the payload.
     var payloadSize: Int { (lead == nil ? 0 : ComponentKind.headSize) + payload.count + tail.count }
+}
+
+// A plain packet is a whole message for the port, of one part, bytes, which answers nothing and wants no answer: most
+// are. The heads of the packet and of its one record suffice to recognise it.
+
+extension PacketPrefix {
+    /// The beginning of its head.
+    private static let plainHead = PacketHeader(kind: .message, componentCount: 1).words
+
+    var isPlainMessage: Bool {
+        let plain = Self.plainHead
+        return head.0 == plain.0 && UInt64(littleEndian: head.1) >> 32 == 1 && head.2 == 0 && head.3 == 0
+            && UInt64(littleEndian: head.4) == UInt64(payloadSize)
+            && UInt64(littleEndian: lead) == ComponentKind.bytes.head(payloadSize - ComponentKind.headSize)
+    }
+
+    var messageID: Int32 { Int32(truncatingIfNeeded: UInt64(littleEndian: head.1)) }
+
+    /// How many bytes the message has.
+    var byteCount: Int { payloadSize - ComponentKind.headSize }
+}
+
+extension RingConsumer {
+    /// Sets `packets` to the next plain packets, which stay in the ring: at most `limit` of them, up to the one with
+    /// which they have `size` bytes.
+    mutating func peekPlain(_ packets: inout [PacketPrefix], atMost limit: Int, size: Int) {
+        peekPrefixes(&packets, atMost: limit, size: size) { $0.isPlainMessage }
+    }
 }

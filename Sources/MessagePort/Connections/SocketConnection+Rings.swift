@@ -7,69 +7,63 @@
 import PortSystem
 import Synchronization
 
-enum RingNegotiation {
+extension SocketConnection {
     /// Offers rings to the port's end, when it is time. The caller holds the send lock.
-    static func offerIfDue(over connection: SocketConnection) {
-        guard connection.port == nil else { return }
-        switch connection.sender.channel.path.withLock({ $0.nextOffer() }) {
-        case .none: return
+    func offerRingsIfDue() {
+        if isPortsEnd { return }
+        let (isDue, isOffered) = sender.channel.path.withLock { ($0.isOfferDue(), $0.isOffered) }
         // A program that only sends reads nothing, and would never see the answer.
-        case .pending: return connection.receiveUnlessReceiving()
-        case .due: break
-        }
+        if isOffered { return receiveUnlessReceiving() }
+        if !isDue { return }
         do throws(SystemError) {
             let (end, descriptors) = try RingEnd.make()
             // First: the answer may come before the send returns.
-            connection.sender.channel.path.withLock { $0.didOffer(end) }
+            sender.channel.path.withLock { $0.didOffer(end) }
             let header = PacketHeader(
                 kind: .ring, descriptorCount: UInt16(descriptors.count), totalLength: UInt64(SharedRing.memorySize))
-            let outcome = try sysSendPacket(
-                connection.descriptor.rawValue, head: header.words, body: [], descriptors: descriptors)
-            if outcome != .sent { connection.sender.channel.path.withLock { $0.withdrawOffer() } }
+            let outcome = try sysSendPacket(descriptor.rawValue, head: header.words, body: [], descriptors: descriptors)
+            if outcome != .sent { sender.channel.path.withLock { $0.withdrawOffer() } }
         } catch {
             // A shortage may pass: then rings must be earned anew.
             let mayRetry = error.isShortage || error.isInFlightLimit
-            connection.sender.channel.path.withLock { if mayRetry { $0.withdrawOffer() } else { $0.refuse() } }
+            sender.channel.path.withLock { if mayRetry { $0.withdrawOffer() } else { $0.refuse() } }
         }
     }
 
     /// Handles an offer of rings, or the answer to one.
     ///
     /// - Returns: whether to continue.
-    static func accept(
-        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
-        over connection: SocketConnection
+    func acceptRings(
+        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath
     ) -> Bool {
         let isIntact = payload.isEmpty && descriptors.map { $0.count == header.descriptorCount } ?? true
         let isAccepted =
             isIntact
             && (header.kind == .ring
-                ? accept(offer: header, descriptors, &path, over: connection)
-                : accept(answer: header, descriptors, &path, over: connection))
-        return isAccepted || connection.refuse(.malformedPacket)
+                ? acceptOffer(header, descriptors, &path) : acceptAnswer(header, descriptors, &path))
+        return isAccepted || refuse(.malformedPacket)
     }
 
     /// Handles the right's end's offer of rings: its memory, and the other end of its wake channel.
     ///
     /// - Returns: false when the packet breaks the format.
-    private static func accept(
-        offer header: PacketHeader, _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
-        over connection: SocketConnection
-    ) -> Bool {
-        guard connection.port != nil, !path.wasOffered, 1...2 ~= header.descriptorCount else { return false }
+    private func acceptOffer(_ header: PacketHeader, _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath)
+        -> Bool
+    {
+        guard isPortsEnd, !path.wasOffered, 1...2 ~= header.descriptorCount else { return false }
         path.wasOffered = true
         var answer = OutgoingPacket(header: PacketHeader(kind: .ringAnswer))
         if header.totalLength == UInt64(SharedRing.memorySize), RingPolicy.standard != .never,
-            let memory = descriptors.flatMap(mapMemory), let sockets = connection.port?.object?.sockets,
-            let (end, own) = sockets.withRings(for: connection, { try? RingEnd.make() })
+            let memory = descriptors.flatMap(Self.mapMemory), let sockets = sink?.sockets,
+            let (end, own) = sockets.withRings(for: self, { try? RingEnd.make() })
         {
-            openRings(end, memory, channel: descriptors?.dropFirst().first, &path, over: connection)
+            openRings(end, memory, channel: descriptors?.dropFirst().first, &path)
             answer.descriptors = own
             answer.header.descriptorCount = UInt16(own.count)
         } else {
             answer.header.messageID = Int32(PortError.Code.systemCallFailed.rawValue)
         }
-        connection.enqueue(answer)
+        enqueue(answer)
         return true
     }
 
@@ -83,36 +77,32 @@ enum RingNegotiation {
     /// everything stays on the socket: the port's end uses no ring before this end does.
     ///
     /// - Returns: false when the packet breaks the format.
-    private static func accept(
-        answer header: PacketHeader, _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
-        over connection: SocketConnection
-    ) -> Bool {
-        guard connection.port == nil, (header.messageID == 0 ? 1...2 : 0...0) ~= header.descriptorCount,
-            let end = connection.sender.channel.path.withLock({ $0.endOffer() })
+    private func acceptAnswer(_ header: PacketHeader, _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath)
+        -> Bool
+    {
+        guard !isPortsEnd, (header.messageID == 0 ? 1...2 : 0...0) ~= header.descriptorCount,
+            let end = sender.channel.path.withLock({ $0.endOffer() })
         else { return false }
-        if let memory = descriptors.flatMap(mapMemory) {
-            openRings(end, memory, channel: descriptors?.dropFirst().first, &path, over: connection)
+        if let memory = descriptors.flatMap(Self.mapMemory) {
+            openRings(end, memory, channel: descriptors?.dropFirst().first, &path)
         }
         return true
     }
 
     /// Opens the rings, when both ends have the other's memory.
-    private static func openRings(
-        _ end: RingEnd, _ peersMemory: SharedMemory, channel: SharedDescriptor?, _ path: inout IncomingPath,
-        over connection: SocketConnection
+    private func openRings(
+        _ end: RingEnd, _ peersMemory: SharedMemory, channel: SharedDescriptor?, _ path: inout IncomingPath
     ) {
-        connection.receiver.ringEnd.set(end)
+        receiver.ringEnd.set(end)
         let incoming = SharedRing(from: peersMemory, to: end.memory)
         path.reader = RingConsumer(incoming, limit: PacketHeader.packetLimit)
-        connection.receiver.ring.set(incoming)
+        receiver.ring.set(incoming)
         // The end of the connection, or of its port, is recorded first and then closes the ring: one of the two sees
         // the other.
-        if connection.hasEndedReading { incoming.close() }
-        if connection.isClosed { end.wakeChannel.end() }
+        if hasEndedReading { incoming.close() }
+        if isClosed { end.wakeChannel.end() }
         let outgoing = SharedRing(from: end.memory, to: peersMemory)
         let waker = channel.flatMap { WakeSender($0) }
-        connection.sender.channel.path.withLock {
-            $0.open(outgoing, waker: waker, isPortsEnd: connection.port != nil)
-        }
+        sender.channel.path.withLock { $0.open(outgoing, waker: waker, isPortsEnd: isPortsEnd) }
     }
 }
