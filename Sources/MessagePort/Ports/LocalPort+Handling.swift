@@ -97,10 +97,7 @@ extension LocalPort {
     /// Gives the sender of a stream, all of which was handled, a moment to send more. A receiver that leases each
     /// message by itself locks as often as the sender, and both wait for the lock.
     private func waitForMore() {
-        let end = MonotonicInstant.after(Tuning.timeForMore)
-        repeat {
-            for _ in 0..<Tuning.pausesForMore { sysPause() }
-        } while MonotonicInstant.now < end
+        ProcessorAllowance.shared.spin(until: .after(Tuning.timeForMore), pauses: Tuning.pausesForMore) { false }
     }
 
     /// Ends a handler. Sources that had to wait for it continue.

@@ -150,17 +150,14 @@ extension LocalPort {
     /// Spins until there is room, or sleeping is the better wait.
     func spinForRoom(until deadline: MonotonicInstant) {
         guard var count = state.withLock({ $0.mailbox.countWithoutRoom }) else { return }
-        let now = MonotonicInstant.now
-        guard ProcessorAllowance.shared.allowsSpinning(at: now) else { return }
-        let end = min(deadline, now.advanced(by: Tuning.longestSpin))
         var uselessChecks = 0
-        while uselessChecks < Tuning.checksWithoutProgress {
-            for _ in 0..<Tuning.pausesBetweenChecks { sysPause() }
-            guard let (newCount, limit) = state.withLock({ $0.mailbox.fill }), newCount > limit / 2, .now < end else {
-                return
-            }
+        ProcessorAllowance.shared.spin(
+            until: min(deadline, .after(Tuning.longestSpin)), pauses: Tuning.pausesBetweenChecks
+        ) {
+            guard let (newCount, limit) = state.withLock({ $0.mailbox.fill }), newCount > limit / 2 else { return true }
             uselessChecks = newCount < count ? 0 : uselessChecks + 1
             count = newCount
+            return uselessChecks == Tuning.checksWithoutProgress
         }
     }
 }
