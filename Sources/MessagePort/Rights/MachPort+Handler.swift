@@ -162,11 +162,17 @@ private final class DispatcherCall: Sendable {
 
 /// One dispatcher, and its block under way. It retains the port, and until its source ends the port's owner.
 private final class PortDispatch: SourceRoutine {
-    private struct State {
+    private enum Phase {
+        case idle
         /// A block is enqueued, or is being called.
-        var isBusy = false
-        /// The source does not watch the port's sockets until the block has returned: they stay readable meanwhile.
-        var isPaused = false
+        case busy
+        /// As `busy`, and the source does not watch the port's sockets until the block has returned: they stay readable
+        /// meanwhile.
+        case paused
+    }
+
+    private struct State {
+        var phase = Phase.idle
         weak var source: RunLoopSource?
         var owner: (any AnyObject & Sendable)?
     }
@@ -190,7 +196,9 @@ private final class PortDispatch: SourceRoutine {
     }
 
     /// While there is a block the I/O thread has nothing to check: the block checks for the next message itself.
-    func isReady() -> Bool { state.withLock { !$0.isBusy } && port.localPort.hasMessage(inGeneration: generation) }
+    func isReady() -> Bool {
+        state.withLock { $0.phase == .idle } && port.localPort.hasMessage(inGeneration: generation)
+    }
 
     /// The source is in one mode of one loop, so it has ended. A block that is still under way retains only the port.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
@@ -208,8 +216,9 @@ private final class PortDispatch: SourceRoutine {
     /// Has a block enqueued, unless there is one.
     private func begin() {
         let isBusy = state.withLock { state in
-            if state.isBusy { state.isPaused = true }
-            return state.isBusy
+            if state.phase == .idle { return false }
+            state.phase = .paused
+            return true
         }
         if isBusy { return pause() }
         port.localPort.receiveFromSockets()
@@ -217,7 +226,7 @@ private final class PortDispatch: SourceRoutine {
             if let source = state.withLock({ $0.source }) { port.localPort.pauseWhileBlocked(source) }
             return
         }
-        state.withLock { $0.isBusy = true }
+        state.withLock { $0.phase = .busy }
         enqueueNext()
     }
 
@@ -231,7 +240,7 @@ private final class PortDispatch: SourceRoutine {
     private func pause() {
         guard let source = state.withLock({ $0.source }) else { return }
         try? source.watch(pollable: nil)
-        if state.withLock({ !$0.isPaused }), let sockets = port.localPort.sockets {
+        if state.withLock({ $0.phase != .paused }), let sockets = port.localPort.sockets {
             source.watchSoon(pollable: sockets.rawValue)
         }
     }
@@ -242,8 +251,8 @@ private final class PortDispatch: SourceRoutine {
         _ = port.handleMessages(generation) { false }
         if !call.isOnThisThread, port.localPort.hasMessage(inGeneration: generation) { return enqueueNext() }
         let (source, wasPaused) = state.withLock { state in
-            defer { (state.isBusy, state.isPaused) = (false, false) }
-            return (state.source, state.isPaused)
+            defer { state.phase = .idle }
+            return (state.source, state.phase == .paused)
         }
         if wasPaused, let sockets = port.localPort.sockets { source?.watchSoon(pollable: sockets.rawValue) }
         source?.ring()

@@ -194,12 +194,17 @@ extension PortWorker {
 ///
 /// It is used on one thread; notices to that thread's loop arrive there.
 private final class StopRequest: Sendable {
+    private enum Stage: UInt8, AtomicRepresentable {
+        case due
+        /// The loop will be notified of room; then it is due again.
+        case awaitingRoom
+        case sent
+    }
+
     let worker: PortWorker
     private let right: SendRight
     private let message: MachMessage
-    private let isSent = Atomic<Bool>(false)
-    /// Whether the loop will be notified of room.
-    private let awaitsRoom = Atomic<Bool>(false)
+    private let stage = Atomic<Stage>(.due)
 
     /// Nil for a worker that has not checked in, or has ended. Traps on the worker's own thread.
     init?(to worker: PortWorker, _ message: MachMessage) {
@@ -210,23 +215,23 @@ private final class StopRequest: Sendable {
     }
 
     /// Whether there is still something to wait for.
-    func pollOpen() -> Bool { worker.record.exit == nil && (isSent.load(ordering: .relaxed) || !right.isDead) }
+    func pollOpen() -> Bool { worker.record.exit == nil && (stage.load(ordering: .relaxed) == .sent || !right.isDead) }
 
     /// Sends it, once, if there is room.
     ///
     /// - Returns: when there is none, what wakes the loop when there is.
     func send(orWake loop: ThreadRunLoop) -> LoopNotification<SendPossibility>? {
-        if isSent.load(ordering: .relaxed) || awaitsRoom.load(ordering: .relaxed) { return nil }
+        if stage.load(ordering: .relaxed) != .due { return nil }
         do throws(PortError) {
             try right.destination.send(message, until: .never)
-            isSent.store(true, ordering: .relaxed)
+            stage.store(.sent, ordering: .relaxed)
             return nil
         } catch {
             guard error.code == .sendTimedOut else { return nil }
         }
-        awaitsRoom.store(true, ordering: .relaxed)
+        stage.store(.awaitingRoom, ordering: .relaxed)
         let notice = LoopNotification<SendPossibility>(on: loop, in: .workerWait) { [self] _ in
-            awaitsRoom.store(false, ordering: .relaxed)
+            stage.store(.due, ordering: .relaxed)
         }
         do throws(PortError) {
             try right.destination.watchRoom(notice)
@@ -234,14 +239,14 @@ private final class StopRequest: Sendable {
         } catch {
             // There is no descriptor for it: anything else that wakes the loop has it try again.
             notice.cancel()
-            awaitsRoom.store(false, ordering: .relaxed)
+            stage.store(.due, ordering: .relaxed)
             return nil
         }
     }
 
     /// Waits without a loop.
     func wait(until deadline: MonotonicInstant) {
-        if !isSent.load(ordering: .relaxed) {
+        if stage.load(ordering: .relaxed) != .sent {
             do throws(PortError) {
                 try right.destination.send(message, until: .instant(deadline))
             } catch {
