@@ -176,12 +176,6 @@ final class ReplySlot: ReplyReceiver {
     }
 }
 
-extension MachMessage {
-    /// The id of the message that a port gets when a send-once right to it was dropped unused, or died with its holder:
-    /// `MACH_NOTIFY_SEND_ONCE`.
-    public static let sendOnceNotification: Int32 = 0o107
-}
-
 /// Queues the one message of a send-once right at a port.
 final class PortReplyReceiver: ReplyReceiver {
     /// Whether the port's end still abandons a reply.
