@@ -3,7 +3,6 @@
 
 import PortSystem
 import RunLoopCore
-import Synchronization
 
 extension LocalPort {
     /// A generation for a source that will take the ownership.
@@ -160,8 +159,50 @@ extension LocalPort.State {
 
 // MARK: - Taking
 
+extension LocalPort {
+    /// Dequeues the oldest message.
+    func dequeueMessage() -> MachMessage? {
+        var action: DequeueAction?
+        var message = state.withLock { $0.dequeue(for: nil, pollingAfter: Tuning.dequeuesBetweenPolls, &action) }
+        settle(&message, action)
+        return message
+    }
+
+    /// Dequeues the oldest message for a handler, records the handler as under way, and leases a batch of the next
+    /// messages if possible.
+    func dequeueMessage(for handler: ActiveHandlers.Handler, _ batch: inout MessageBatch?) -> MachMessage? {
+        var (action, missed) = (DequeueAction?.none, SourceList?.none)
+        var message = state.withLock { state in
+            defer { missed = state.endExclusiveReceive() }
+            let taken = state.dequeue(for: handler, pollingAfter: Tuning.dequeuesBetweenPolls, &action)
+            batch = taken == nil ? nil : state.leaseBatch(pollingAfter: Tuning.dequeuesBetweenPolls)
+            return taken
+        }
+        missed?.ring()
+        settle(&message, action)
+        return message
+    }
+
+    /// Does what the dequeue requires. The message is changed in place: a copy costs as much as the rest.
+    private func settle(_ message: inout MachMessage?, _ action: DequeueAction?) {
+        if let action, action.isWatched, let message { show(message) }
+        message?.noteDequeued()
+        if let action { follow(action) }
+    }
+
+    private func follow(_ action: DequeueAction) {
+        action.task?.wake()
+        action.sender?.waiter.wake()
+        for notice in action.notices { notice.notify(.possible) }
+        if action.mustPollSockets {
+            receiveFromSockets()
+            change { $0.endSlotReservation() }
+        }
+    }
+}
+
 /// What dequeueing a message requires; nil where that is nothing, the usual case.
-struct DequeueAction: Sendable {
+private struct DequeueAction: Sendable {
     /// The sender whose message got the freed slot.
     var sender: BlockedSender?
     /// The task to wake, because another message waits: perhaps that sender's.
@@ -202,7 +243,7 @@ extension LocalPort.State {
     ///   - dequeueLimit: after this many messages the sockets must be polled.
     ///   - action: set to what must be done after the lock is released.
     /// - Returns: nil when no message waits, or the source may not call the handler.
-    mutating func dequeue(
+    fileprivate mutating func dequeue(
         for handler: ActiveHandlers.Handler?, pollingAfter dequeueLimit: Int, _ action: inout DequeueAction?
     ) -> MachMessage? {
         if let handler, !ownership.mayBegin(handler.generation) { return nil }

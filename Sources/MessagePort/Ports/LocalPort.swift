@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortSystem
 package import RunLoopCore
 import Synchronization
 
@@ -179,46 +178,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         }
         state.withLock { $0.coldState.doorbell?.signalAgain() }
         return nil
-    }
-
-    /// Dequeues the oldest message.
-    func dequeueMessage() -> MachMessage? {
-        var action: DequeueAction?
-        var message = state.withLock { $0.dequeue(for: nil, pollingAfter: Tuning.dequeuesBetweenPolls, &action) }
-        settle(&message, action)
-        return message
-    }
-
-    /// Dequeues the oldest message for a handler, records the handler as under way, and leases a batch of the next
-    /// messages if possible.
-    func dequeueMessage(for handler: ActiveHandlers.Handler, _ batch: inout MessageBatch?) -> MachMessage? {
-        var (action, missed) = (DequeueAction?.none, SourceList?.none)
-        var message = state.withLock { state in
-            defer { missed = state.endExclusiveReceive() }
-            let taken = state.dequeue(for: handler, pollingAfter: Tuning.dequeuesBetweenPolls, &action)
-            batch = taken == nil ? nil : state.leaseBatch(pollingAfter: Tuning.dequeuesBetweenPolls)
-            return taken
-        }
-        missed?.ring()
-        settle(&message, action)
-        return message
-    }
-
-    /// Does what the dequeue requires. The message is changed in place: a copy costs as much as the rest.
-    private func settle(_ message: inout MachMessage?, _ action: DequeueAction?) {
-        if let action, action.isWatched, let message { show(message) }
-        message?.noteDequeued()
-        if let action { follow(action) }
-    }
-
-    private func follow(_ action: DequeueAction) {
-        action.task?.wake()
-        action.sender?.waiter.wake()
-        for notice in action.notices { notice.notify(.possible) }
-        if action.mustPollSockets {
-            receiveFromSockets()
-            change { $0.endSlotReservation() }
-        }
     }
 
     /// Changes the queue so that waiting senders may be admitted, and wakes and notifies all that this concerns.
