@@ -45,23 +45,23 @@ final class WorkerWait: Sendable {
         let loop = ThreadRunLoop.current
         state.withLock { $0.loop = loop }
         var sources: [RunLoopSource] = []
-        var watches: [MessageWatch] = []
+        var waits: [MessageWait] = []
         for worker in workers { worker.record.beginWait(on: loop) }
         defer {
             for worker in workers {
                 worker.record.endWait(on: loop)
                 worker.record.forget(sources)
             }
-            for index in watches.indices { watches[index].end() }
+            for index in waits.indices { waits[index].end() }
             for source in sources { source.invalidate() }
         }
         for worker in workers {
-            if let watch = try MessageWatch(worker, continuesAfterCheckIn: receivesAll) {
-                watches.append(watch)
-                sources.append(watch.source)
+            if let wait = try MessageWait(worker, continuesAfterCheckIn: receivesAll) {
+                waits.append(wait)
+                sources.append(wait.source)
             }
             if let process = worker.record.process { sources.append(worker.endSource(process)) }
-            // What came before the watch began.
+            // What came before the wait began.
             worker.port.localPort.receiveFromSockets()
             worker.record.reap()
         }
@@ -69,7 +69,7 @@ final class WorkerWait: Sendable {
         _ = loop.run(
             mode: .workerWait, until: deadline,
             while: {
-                for index in watches.indices { watches[index].update(on: loop) }
+                for index in waits.indices { waits[index].update(on: loop) }
                 return !isCancelled && condition()
             })
     }
@@ -78,8 +78,8 @@ final class WorkerWait: Sendable {
 /// Receives a worker's check-in from the sockets of its launcher's port, and if it continues, what follows.
 ///
 /// Other messages of the worker are for the port, and are not dequeued here. So once the worker has checked in and the
-/// watch does not continue, or the port's queue is full, the sockets may stay readable: then they are not watched.
-private struct MessageWatch {
+/// wait does not continue, or the port's queue is full, the sockets may stay readable: then they are not watched.
+private struct MessageWait {
     let source: RunLoopSource
     private let localPort: LocalPort
     private let record: WorkerRecord
@@ -88,7 +88,7 @@ private struct MessageWatch {
     /// Waits for room in the port's queue.
     private var notice: LoopNotification<SendPossibility>?
 
-    /// - Returns: nil when the worker has checked in and the watch does not continue, or its port is dead.
+    /// - Returns: nil when the worker has checked in and the wait does not continue, or its port is dead.
     init?(_ worker: PortWorker, continuesAfterCheckIn: Bool) throws(PortError) {
         if worker.sendRight != nil, !continuesAfterCheckIn { return nil }
         let localPort = worker.port.localPort

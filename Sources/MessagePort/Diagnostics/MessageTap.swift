@@ -5,7 +5,7 @@ package import PortSystem
 import Synchronization
 
 /// Watches the messages of a port of another process, over a connection of its own.
-package struct PortWatch: ~Copyable {
+package struct MessageTap: ~Copyable {
     /// What a watch reports.
     package enum Event: Hashable, Sendable {
         /// A message was dequeued, and `leftOut` messages before it were left out.
