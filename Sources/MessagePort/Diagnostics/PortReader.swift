@@ -22,20 +22,14 @@ package final class PortReader: Sendable {
         source = RunLoopSource(name: "port reading", readiness: { false }) {
             localPort.receiveFromSockets()
             guard localPort.socketsAreBlocked, let source = reference.object?.object else { return }
-            // They stay readable until there is room.
-            try? source.watch(pollable: nil)
-            if !localPort.socketsAreBlocked, let sockets = localPort.sockets {
-                source.watchSoon(pollable: sockets.rawValue)
-            }
+            localPort.pause(source) { localPort.socketsAreBlocked }  // until there is room
         }
         reference.set(WeakReference(source))
         try localPort.attach(source, to: loop, in: .default)
     }
 
     /// Resumes after the queue was full: to be called when a message was dequeued.
-    package func resume() {
-        if let sockets = localPort.sockets { source.watchSoon(pollable: sockets.rawValue) }
-    }
+    package func resume() { localPort.resume(source) }
 
     /// Ends.
     package func end() {

@@ -121,12 +121,23 @@ extension LocalPort {
         sources.ring()
     }
 
-    /// Keeps a source that must wait for older handlers from watching the sockets until then: they may stay readable.
+    /// Keeps a source that must wait for older handlers from watching the sockets until then.
     func pauseWhileBlocked(_ source: RunLoopSource) {
-        let sockets = state.withLock { $0.ownership.isAwaitingOlderHandlers ? $0.coldState.sockets : nil }
+        func isBlocked() -> Bool { state.withLock { $0.ownership.isAwaitingOlderHandlers } }
+        if isBlocked() { pause(source, while: isBlocked) }
+    }
+
+    /// Keeps a source from watching the sockets, which may stay readable, unless `isPaused` has ended meanwhile. What
+    /// ends it later resumes the source.
+    func pause(_ source: RunLoopSource, while isPaused: () -> Bool) {
         guard let sockets else { return }
         try? source.watch(pollable: nil)
-        if state.withLock({ !$0.ownership.isAwaitingOlderHandlers }) { source.watchSoon(pollable: sockets.rawValue) }
+        if !isPaused() { source.watchSoon(pollable: sockets.rawValue) }
+    }
+
+    /// Has a source watch the sockets again.
+    func resume(_ source: RunLoopSource) {
+        if let sockets { source.watchSoon(pollable: sockets.rawValue) }
     }
 }
 

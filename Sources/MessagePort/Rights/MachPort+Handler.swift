@@ -215,15 +215,19 @@ private final class PortDispatch: SourceRoutine {
 
     /// Has a block enqueued, unless there is one.
     private func begin() {
-        let isBusy = state.withLock { state in
-            if state.phase == .idle { return false }
+        let (isBusy, source) = state.withLock { state in
+            if state.phase == .idle { return (false, state.source) }
             state.phase = .paused
-            return true
+            return (true, state.source)
         }
-        if isBusy { return pause() }
+        if isBusy {
+            // Until the block has returned.
+            if let source { port.localPort.pause(source) { state.withLock { $0.phase == .paused } } }
+            return
+        }
         port.localPort.receiveFromSockets()
         guard port.localPort.hasMessage(inGeneration: generation) else {
-            if let source = state.withLock({ $0.source }) { port.localPort.pauseWhileBlocked(source) }
+            if let source { port.localPort.pauseWhileBlocked(source) }
             return
         }
         state.withLock { $0.phase = .busy }
@@ -236,15 +240,6 @@ private final class PortDispatch: SourceRoutine {
         call.end()
     }
 
-    /// Stops watching the sockets until the block has returned.
-    private func pause() {
-        guard let source = state.withLock({ $0.source }) else { return }
-        try? source.watch(pollable: nil)
-        if state.withLock({ $0.phase != .paused }), let sockets = port.localPort.sockets {
-            source.watchSoon(pollable: sockets.rawValue)
-        }
-    }
-
     /// The block. When it is called before its dispatcher has returned, the I/O thread checks for the next message:
     /// nested blocks would exhaust the stack.
     private func handle(calledFrom call: DispatcherCall) {
@@ -254,8 +249,9 @@ private final class PortDispatch: SourceRoutine {
             defer { state.phase = .idle }
             return (state.source, state.phase == .paused)
         }
-        if wasPaused, let sockets = port.localPort.sockets { source?.watchSoon(pollable: sockets.rawValue) }
-        source?.ring()
+        guard let source else { return }
+        if wasPaused { port.localPort.resume(source) }
+        source.ring()
     }
 }
 

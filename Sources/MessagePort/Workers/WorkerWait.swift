@@ -12,12 +12,7 @@ extension RunLoopMode {
 
 /// A wait for workers, on the calling thread's loop, and how to end it from elsewhere.
 final class WorkerWait: Sendable {
-    private struct State {
-        var isCancelled = false
-        var loop: ThreadRunLoop?
-    }
-
-    private let state = Mutex(State())
+    private let state = Mutex<(isCancelled: Bool, loop: ThreadRunLoop?)>((false, nil))
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
@@ -110,9 +105,9 @@ private struct MessageWait {
             notice = room
             // It only fails in a forked child, whose copy of the port never has room.
             try? localPort.watchRoom(room)
-        } else if notice?.isOver == true, let sockets = localPort.sockets {
+        } else if notice?.isOver == true {
             notice = nil
-            source.watchSoon(pollable: sockets.rawValue)
+            localPort.resume(source)
         }
     }
 
