@@ -175,11 +175,7 @@ package struct LockedFile: ~Copyable, Sendable {
     ///
     /// - Throws: `systemCallFailed`.
     package func cut() throws(PortError) {
-        do throws(SystemError) {
-            try sysTruncate(descriptor.raw, to: 0)
-        } catch {
-            throw PortError(error, subject: .path(directory.path + "/" + name))
-        }
+        try PortError.converting(sysTruncate(descriptor.raw, to: 0), about: .path(directory.path + "/" + name))
     }
 
     /// Whether the file can be found where it was made, in a directory that is still trusted.
@@ -229,11 +225,8 @@ extension LockedFile {
         _ name: String, in directory: TrustedDirectory
     ) throws(PortError) -> (contents: [UInt8], user: uid_t)? {
         guard let file = try openExisting(name, in: directory) else { return nil }
-        do throws(SystemError) {
-            return (try read(file), try sysStatus(file.raw).owner)
-        } catch {
-            throw PortError(error, subject: .path(directory.path + "/" + name))
-        }
+        return try PortError.converting(
+            (read(file), sysStatus(file.raw).owner), about: .path(directory.path + "/" + name))
     }
 
     private static func openExisting(_ name: String, in directory: TrustedDirectory) throws(PortError)

@@ -119,7 +119,18 @@ extension MachMessage {
 
     /// The error that a message with the id ``errorNotification`` brings; nil for other messages.
     public var remoteError: PortError? {
-        guard id == Self.errorNotification, let content = try? content(as: RemoteErrorContent.self) else { return nil }
-        return .remote(code: content.code, text: content.text)
+        var reader = MessageReader(bytes)
+        guard id == Self.errorNotification, let code: Int32 = try? reader.read(), let text: String = try? reader.read(),
+            (try? reader.finish()) != nil
+        else { return nil }
+        return .remote(code: code, text: text)
+    }
+
+    /// The message that brings an error.
+    init(errorCode code: Int32, text: String) {
+        var writer = MessageWriter()
+        writer.write(code)
+        writer.write(text)
+        self.init(id: Self.errorNotification, bytes: writer.bytes)
     }
 }

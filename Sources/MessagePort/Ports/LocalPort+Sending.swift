@@ -107,35 +107,27 @@ extension LocalPort {
             return .accepted(wasEmpty: false)
         }
         // Set only where there is something to do: a returned value is copied, and that counts references.
-        var action: EnqueueAction?
+        var action: (sources: SourceList, task: TaskWaiter?, dropped: [MachMessage])?
         let admission = state.withLock { state in
             let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: sender)
             if case .accepted(let wasEmpty) = admission {
                 if wasEmpty || state.hasColdState || readsAhead {
-                    action = EnqueueAction(
+                    action = (
                         sources: wasEmpty && !state.isReceivedExclusively ? state.sources : SourceList(),
                         task: state.nextTask(),
-                        dropped: readsAhead ? state.mailbox.removeDropped() : [])
+                        dropped: readsAhead ? state.mailbox.removeDropped() : []
+                    )
                 }
                 if exceedingLimit { hasRoom = state.mailbox.hasRoomForSockets }
             }
             return admission
         }
-        if let action { follow(action) }
+        if let action {
+            action.sources.ring()
+            action.task?.wake()
+            for message in action.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
+        }
         return admission
-    }
-
-    /// What queueing a message requires; nil where that is nothing, the usual case.
-    private struct EnqueueAction {
-        var sources: SourceList
-        var task: TaskWaiter?
-        var dropped: [MachMessage]
-    }
-
-    private func follow(_ action: EnqueueAction) {
-        action.sources.ring()
-        action.task?.wake()
-        for message in action.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
     }
 }
 

@@ -31,8 +31,7 @@ final class PortReplyReceiver: ReplyReceiver {
         defer { settle() }
         var notice = MachMessage(id: MachMessage.sendOnceNotification)
         if let code = error.remoteCode, let text = error.remoteText {
-            notice = MachMessage(
-                id: MachMessage.errorNotification, content: RemoteErrorContent(code: code, text: text))
+            notice = MachMessage(errorCode: code, text: text)
         }
         _ = admit(notice)
     }

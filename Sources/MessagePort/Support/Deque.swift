@@ -4,7 +4,7 @@
 /// A double-ended queue: a ring buffer that grows by doubling, and shrinks only when all elements are removed at once.
 struct Deque<Element: Sendable>: Sendable {
     private var slots: [Element?] = []
-    // Four bytes each: every port has a deque.
+    // Four bytes each: every connection has a deque.
     private var storedHead: UInt32 = 0
     private var storedCount: UInt32 = 0
 

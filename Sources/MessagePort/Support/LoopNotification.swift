@@ -12,12 +12,6 @@ import Synchronization
 package final class LoopNotification<Content: Sendable>: Sendable {
     package typealias Handler = @Sendable (Content) -> Void
 
-    private struct State {
-        var handler: Handler?
-        /// The sources in the loop while the notice is pending: the anchor, and the one that checks whether it is due.
-        var sources: [RunLoopSource] = []
-    }
-
     /// Ends the notice with its loop.
     private struct LoopEndRoutine: SourceRoutine {
         weak let notice: LoopNotification?
@@ -29,7 +23,9 @@ package final class LoopNotification<Content: Sendable>: Sendable {
         func perform() -> SourceOutcome { .nothing }
     }
 
-    private let state: Mutex<State>
+    /// The handler, and the sources in the loop while the notice is pending: the anchor, and the one that checks whether
+    /// it is due.
+    private let state: Mutex<(handler: Handler?, sources: [RunLoopSource])>
     let loop: ThreadRunLoop  // immutable
     let mode: RunLoopMode  // immutable
 
@@ -37,7 +33,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     init(on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler) {
         self.loop = loop
         self.mode = mode
-        state = Mutex(State(handler: handler))
+        state = Mutex((handler, []))
         let anchor = RunLoopSource(label: .portNotice, keepsModeAlive: false, routine: LoopEndRoutine(notice: self))
         state.withLock { $0.sources = [anchor] }
         loop.add(anchor, to: mode)
@@ -76,7 +72,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     private func end() -> Handler? {
         let old = state.withLock { state in
             let old = state
-            state = State()
+            state = (nil, [])
             return old
         }
         for source in old.sources { source.invalidate() }

@@ -76,12 +76,12 @@ extension PortError {
     /// The result of system calls, whose error becomes one of this library.
     @inline(__always)
     package static func converting<Success: ~Copyable>(
-        _ calls: @autoclosure () throws(SystemError) -> Success
+        _ calls: @autoclosure () throws(SystemError) -> Success, about subject: @autoclosure () -> Subject? = nil
     ) throws(PortError) -> Success {
         do throws(SystemError) {
             return try calls()
         } catch {
-            throw PortError(error)
+            throw PortError(error, subject: subject())
         }
     }
 }
