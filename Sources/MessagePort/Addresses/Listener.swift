@@ -24,11 +24,7 @@ package struct Listener: ~Copyable, Sendable {
         made = (try? sysStatus(name, in: endpoints.sockets.raw)) ?? nil
     }
 
-    /// Takes over a listening socket that this process inherited.
-    ///
-    /// - Parameters:
-    ///   - descriptor: the socket, non-blocking.
-    ///   - path: the absolute path to which it is bound.
+    /// Takes over a listening socket, non-blocking, that this process inherited, bound to an absolute path.
     package init(inherited descriptor: consuming FileDescriptor, path: String) {
         self.descriptor = descriptor
         self.path = path

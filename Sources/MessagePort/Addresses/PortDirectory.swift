@@ -9,9 +9,7 @@ import Synchronization
 /// the sockets of ports that were sent to another process or have a name.
 package final class PortDirectory: Sendable {
     private let top: TrustedDirectory  // immutable
-    /// The directory of names.
     package let names: TrustedDirectory  // immutable
-    /// The directory of sockets.
     package let sockets: TrustedDirectory  // immutable
     private let made = Mutex<ProcessEndpoints?>(nil)
     /// Whether it may be a directory that its owner shares with a group.
@@ -19,10 +17,8 @@ package final class PortDirectory: Sendable {
     /// The process that has swept the names.
     private let sweeper = Atomic<Int32>(0)
 
-    /// The absolute path.
     package var path: String { top.path }
 
-    /// Which users share it.
     package var sharing: DirectorySharing { top.sharing }
 
     private init(_ top: TrustedDirectory, makes: Bool = true, mayBeShared: Bool) throws(PortError) {
@@ -32,13 +28,10 @@ package final class PortDirectory: Sendable {
         sockets = try top.subdirectory("sockets", makes: makes)
     }
 
-    /// Opens the directory at a path, and makes it and its two parts when they are not there. Its parent is not made.
+    /// Opens and verifies the directory at an absolute path, and makes it and its two parts when they are not there. Its
+    /// parent is not made. If it may be a directory that its owner shares with a group, this process may connect to
+    /// listeners of other users in it while this object lives.
     ///
-    /// - Parameters:
-    ///   - path: an absolute path.
-    ///   - mayBeShared: whether it may be a directory that its owner shares with a group. Then this process may connect
-    ///     to listeners of other users in it while this object lives.
-    /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it or a part of it is a symbolic link, is no directory, belongs to another
     ///   user or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.
     package static func open(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory {
@@ -55,13 +48,7 @@ package final class PortDirectory: Sendable {
     /// The entries that a directory of ports may have.
     package static let entries: Set<String> = ["names", "sockets", "supervisors", declaredName, "rules", "locks"]
 
-    /// Opens the directory at a path as it is, without making anything.
-    ///
-    /// - Parameters:
-    ///   - path: an absolute path.
-    ///   - mayBeShared: as above.
-    /// - Returns: the open, verified directory; nil when it, or a part of it, is not there.
-    /// - Throws: as ``open(path:mayBeShared:)`` does.
+    /// The same for a directory as it is, without making anything; nil when it, or a part of it, is not there.
     package static func openExisting(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory? {
         do throws(PortError) {
             let top = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
@@ -93,20 +80,15 @@ package final class PortDirectory: Sendable {
             user: sysUserID())
     }
 
-    /// The directory of the supervisors, which hold names until they have started the names' owners.
+    /// The directory of the supervisors, which hold names until they have started the names' owners; nil when it is not
+    /// there, and not made.
     ///
-    /// - Parameter makes: whether it is made when it is not there.
-    /// - Returns: the open, verified directory; nil when it is not there.
     /// - Throws: as ``open(path:mayBeShared:)``.
     package func supervisors(makes: Bool) throws(PortError) -> TrustedDirectory? {
         try part("supervisors", makes: makes)
     }
 
-    /// The directory of the sockets at which supervisors listen for names.
-    ///
-    /// - Parameter makes: whether it is made when it is not there.
-    /// - Returns: the open, verified directory; nil when it is not there.
-    /// - Throws: as ``open(path:mayBeShared:)``.
+    /// The same for the directory of the sockets at which supervisors listen for names.
     package func declared(makes: Bool) throws(PortError) -> TrustedDirectory? { try part("declared", makes: makes) }
 
     private func part(_ name: String, makes: Bool) throws(PortError) -> TrustedDirectory? {
@@ -139,9 +121,8 @@ extension PortDirectory {
 
     private static let domain = Mutex<String?>(nil)
 
-    /// Sets another directory for the user, which may be shared; one that the environment names has precedence.
-    ///
-    /// - Parameter path: an absolute path; nil for none.
+    /// Sets another directory for the user, an absolute path, which may be shared; nil for none. One that the
+    /// environment names has precedence.
     package static func setDomain(_ path: String?) { domain.withLock { $0 = path } }
 
     /// The directory of this process's user, opened once. If it was removed, replaced or opened to others since, it is

@@ -21,7 +21,6 @@ package final class ProcessEndpoints: Sendable {
 
     /// Chooses an id, and sweeps the sockets of processes that ended.
     ///
-    /// - Parameter sockets: the directory of sockets.
     /// - Throws: `directoryUntrusted`, `descriptorLimit` and `systemCallFailed`.
     package init(in sockets: TrustedDirectory) throws(PortError) {
         process = sysProcessID()
@@ -71,15 +70,9 @@ extension ProcessEndpoints {
         try connect(toPath: path, called: path, until: deadline)
     }
 
-    /// Connects to a listening socket in a trusted directory. It checks the file's type first, and does not follow a
-    /// symbolic link: so it leads nowhere else, and to no file system that does not answer.
-    ///
-    /// - Parameters:
-    ///   - name: a file name.
-    ///   - directory: its directory.
-    ///   - deadline: as above.
-    /// - Returns: as above; a file that is no socket is dead.
-    /// - Throws: as above.
+    /// The same for a listening socket in a trusted directory. It checks the file's type first, and does not follow a
+    /// symbolic link: so it leads nowhere else, and to no file system that does not answer. A file that is no socket is
+    /// dead.
     package static func connect(
         to name: String, in directory: TrustedDirectory, until deadline: MonotonicInstant = .distantPast
     ) throws(PortError) -> ConnectOutcome {
@@ -140,7 +133,6 @@ extension ProcessEndpoints {
 // MARK: - Sockets
 
 extension ProcessEndpoints {
-    /// The absolute path of a socket.
     package func path(of name: String) -> String { sockets.path + "/" + name }
 
     /// Removes a socket's file. A file that is not there is no error; in a forked child this does nothing, as the
@@ -157,8 +149,6 @@ extension ProcessEndpoints {
     /// Makes a socket under a fresh name and lets others connect. It gets its name only when it listens, so a process
     /// that sees it is not refused.
     ///
-    /// - Parameter backlog: how many connections may wait to be accepted.
-    /// - Returns: the listener, which removes its path when it is deinitialized.
     /// - Throws: `descriptorLimit`, and `systemCallFailed` for example when the directory was removed or the disk is
     ///   full.
     package func makeListener(backlog: Int32) throws(PortError) -> Listener {
@@ -248,7 +238,6 @@ extension ProcessEndpoints {
     }
 }
 
-/// The outcome of an attempt to connect to a socket's path.
 package enum ConnectOutcome: Sendable {
     /// Connected, non-blocking, to a process of this user, or of another that a shared directory admits.
     case connected(SharedDescriptor, peer: PeerIdentity)

@@ -10,11 +10,8 @@ struct PortQuery: Sendable {
     /// Readable when a packet has come.
     var rawValue: CInt { socket.rawValue }
 
-    /// Asks; nil when the other side is gone.
+    /// Sends the query, which has no payload, over a connection to the port; nil when the other side is gone.
     ///
-    /// - Parameters:
-    ///   - header: the query; it has no payload.
-    ///   - socket: a connection to the port.
     /// - Throws: `descriptorLimit`, `systemCallFailed`.
     init?(_ header: PacketHeader, over socket: SharedDescriptor) throws(PortError) {
         guard try PortError.converting(sysSendPacket(socket.rawValue, head: header.words)) == .sent else { return nil }

@@ -10,11 +10,9 @@ package final class PortReader: Sendable {
     private let localPort: LocalPort  // immutable
     private let source: RunLoopSource  // guards itself
 
-    /// Begins.
+    /// Begins. The port has no handler, and its messages are dequeued by `receive(within:)` or `tryReceive()`; the loop's
+    /// thread is never busy.
     ///
-    /// - Parameters:
-    ///   - port: the port; it has no handler, and its messages are dequeued by `receive(within:)` or `tryReceive()`.
-    ///   - loop: the loop of a thread that is never busy.
     /// - Throws: as ``MachPort/schedule(on:in:)``.
     package init(of port: MachPort, on loop: ThreadRunLoop) throws(PortError) {
         let (localPort, reference) = (port.localPort, ReleasableReference<WeakReference<RunLoopSource>>())
@@ -31,7 +29,6 @@ package final class PortReader: Sendable {
     /// Resumes after the queue was full: to be called when a message was dequeued.
     package func resume() { localPort.resume(source) }
 
-    /// Ends.
     package func end() {
         localPort.detach(source)
         source.invalidate()

@@ -20,7 +20,6 @@ package enum StatisticsReply: Hashable, Sendable {
     /// It is gone, does not talk to this process, or does not understand.
     case silent
 
-    /// The statistics that it sent.
     package var statistics: PortStatistics? {
         if case .answered(let statistics) = self { statistics } else { nil }
     }
@@ -56,12 +55,9 @@ package struct StatisticsQuery: ~Copyable {
         epoll = try PortError.converting(EpollSet())
     }
 
-    /// Asks ports for their statistics. Those of ports of this process are read directly.
+    /// Asks ports for their statistics. Those of ports of this process are read directly. Each port is asked, even if
+    /// the deadline for the answers is past.
     ///
-    /// - Parameters:
-    ///   - addresses: the ports' addresses.
-    ///   - deadline: when to stop waiting for answers. Each port is asked, even if that is past.
-    ///   - connect: how to connect to each.
     /// - Returns: the answers, in the same order.
     /// - Throws: `descriptorLimit`, `systemCallFailed` when no port can be asked.
     package static func ask(

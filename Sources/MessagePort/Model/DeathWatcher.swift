@@ -15,7 +15,6 @@ package final class DeathWatcher: Sendable {
         self.handler = handler
     }
 
-    /// Calls the handler, on its loop.
     package func notify() {
         loop.perform(in: [mode], name: "port end", handler)
     }

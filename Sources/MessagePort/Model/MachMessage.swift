@@ -36,7 +36,6 @@ public struct MachMessage: Sendable {
     /// Whether it shares its envelope with the other messages of a receive batch, and was not dequeued yet.
     private var isQueuedInBatch = false
 
-    /// The storage of the components.
     var parts: MessageParts
 
     /// The parts, in the order in which the sender put them.
@@ -113,7 +112,6 @@ extension MachMessage {
         isQueuedInBatch = true
     }
 
-    /// How many rights there are in it.
     var rightCount: Int { parts.rightCount + (replyPort == nil ? 0 : 1) }
 
     /// The same message as a request, whose reply goes to `receiver`.

@@ -35,14 +35,12 @@ extension PortStatistics {
     /// The fewest and the most bytes of an answer. A later version may send more numbers, which this one ignores.
     private static let payloadLimits = 7 * 8...1024
 
-    /// The payload of the packet that carries them.
     var payload: [UInt8] {
         var bytes: [UInt8] = []
         for number in numbers { bytes.append(littleEndian: UInt64(clamping: number)) }
         return bytes
     }
 
-    /// Reads the payload of a packet; nil when it is malformed.
     init?(payload: [UInt8]) {
         guard Self.payloadLimits.contains(payload.count), payload.count % 8 == 0 else { return nil }
         func number(_ index: Int) -> Int { Int(clamping: payload.littleEndian(at: index * 8) as UInt64) }

@@ -47,7 +47,6 @@ package final class ReplyTarget: Sendable {
         return isTaken
     }
 
-    /// The message was dequeued.
     func noteRead() {
         wasRead.store(true, ordering: .releasing)
         receiver.noteRead()

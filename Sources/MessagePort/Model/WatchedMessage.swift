@@ -33,7 +33,6 @@ package struct WatchedMessage: Hashable, Sendable {
         bytes = Array(message.bytes.prefix(min(byteLimit, Self.byteLimit)))
     }
 
-    /// The packet that carries it.
     var packet: OutgoingPacket {
         let header = PacketHeader(
             kind: .shown, messageID: id, componentCount: UInt32(clamping: componentCount), asks: number,
@@ -44,7 +43,6 @@ package struct WatchedMessage: Hashable, Sendable {
         return OutgoingPacket(header: header, payload: (payload + bytes)[...])
     }
 
-    /// Reads a packet; nil when it is malformed.
     init?(_ header: PacketHeader, payload: [UInt8]) {
         guard (Self.prefixSize...Self.prefixSize + Self.byteLimit).contains(payload.count), header.asks > 0 else {
             return nil

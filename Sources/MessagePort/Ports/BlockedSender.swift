@@ -20,13 +20,10 @@ final class BlockedSender: @unchecked Sendable {
     /// The object of a thread's last wait: a stream whose sender is faster allocates nothing for its waits.
     private static let spare = ObjectCache()
 
-    /// A sender that blocks its thread.
     static func ofThread() -> BlockedSender { spare.take() as? BlockedSender ?? BlockedSender(.thread(ThreadEvent())) }
 
-    /// Moves its message in, before it waits.
     func setMessage(_ message: inout MachMessage?) { swap(&self.message, &message) }
 
-    /// Moves out its message, to be queued.
     func removeMessage() -> MachMessage? { message.take() }
 
     /// Waits until it is woken.

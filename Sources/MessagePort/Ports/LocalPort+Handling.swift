@@ -10,7 +10,6 @@ extension LocalPort {
         state.withLock { $0.ownership.makeNumber() }
     }
 
-    /// Gives the ownership to the source of this generation.
     func giveOwnership(to number: UInt64) {
         let sources = state.withLock { state in
             state.mailbox.revokeLease()
@@ -20,17 +19,13 @@ extension LocalPort {
         sources.ring()
     }
 
-    /// Whether a source of this generation has a message to handle.
     func hasMessage(inGeneration number: UInt64) -> Bool {
         state.withLock { $0.hasMessage(inGeneration: number) }
     }
 
-    /// Dequeues the oldest message for a handler, whose end `endHandling` records.
+    /// Dequeues the oldest message for a handler, whose end `endHandling` records. The handler may take the messages of
+    /// the batch next, without the port's lock.
     ///
-    /// - Parameters:
-    ///   - number: the source's generation.
-    ///   - loop: the loop on which the handler runs.
-    ///   - batch: set to the messages that the handler may take next without the port's lock.
     /// - Returns: nil when no message waits, or the source may not call the handler.
     func dequeue(inGeneration number: UInt64, on loop: ThreadRunLoop, _ batch: inout MessageBatch?) -> MachMessage? {
         let handler = ActiveHandlers.Handler(loop: loop, generation: number)
@@ -38,7 +33,6 @@ extension LocalPort {
         return dequeueAfterPolling(for: handler, &batch)
     }
 
-    /// Dequeues the oldest message after a poll of the sockets.
     private func dequeueAfterPolling(for handler: ActiveHandlers.Handler, _ batch: inout MessageBatch?)
         -> MachMessage?
     {
@@ -171,7 +165,6 @@ extension LocalPort.State {
 // MARK: - Taking
 
 extension LocalPort {
-    /// Dequeues the oldest message.
     func dequeueMessage() -> MachMessage? {
         var action: DequeueAction?
         var message = state.withLock { $0.dequeue(for: nil, pollingAfter: Tuning.dequeuesBetweenPolls, &action) }
@@ -218,7 +211,6 @@ private struct DequeueAction: Sendable {
     var sender: BlockedSender?
     /// The task to wake, because another message waits: perhaps that sender's.
     var task: TaskWaiter?
-    /// The send-possible notices that are due.
     var notices: [LoopNotification<SendPossibility>] = []
     /// Whether the slot is reserved for a message in the sockets, which must be polled.
     var mustPollSockets = false
@@ -290,10 +282,8 @@ extension LocalPort.ColdState {
         return dequeuesSincePoll >= dequeueLimit || socketsWait && isNextSlotForSockets
     }
 
-    /// Makes the doorbell agree with the queue.
     func updateDoorbell(_ mailbox: borrowing MailboxState) { doorbell?.match(mailbox) }
 
-    /// The task to wake, because a message waits.
     mutating func nextTask() -> TaskWaiter? { waitingTasks.isEmpty ? nil : waitingTasks.removeFirst() }
 }
 
@@ -310,12 +300,9 @@ extension LocalPort {
         state.withLock { $0.mailbox.reserveRoom(atMost: most) }
     }
 
-    /// Queues messages in their reserved slots, and signals the receivers when they may be asleep. A dead port leaves
-    /// `messages` unchanged.
+    /// Queues messages in their reserved slots, and signals the receivers when they may be asleep. `messages` is empty
+    /// afterwards; a dead port leaves it unchanged.
     ///
-    /// - Parameters:
-    ///   - messages: the messages; empty afterwards.
-    ///   - byteCount: how many bytes they have.
     /// - Returns: whether there is room for another.
     func fillReserved(by messages: inout MessageBuffer, byteCount: Int) -> Bool {
         // Set only where there is something to do: a returned value is copied, and that counts references.

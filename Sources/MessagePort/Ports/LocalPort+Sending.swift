@@ -81,11 +81,9 @@ extension LocalPort {
         return admit(&offered, exceedingLimit, sender, &hasRoom)
     }
 
-    /// Queues a message for which there was room when it was read from its socket.
+    /// Queues a message for which there was room when it was read from its socket; `hasRoom` is set to whether there is
+    /// room for another.
     ///
-    /// - Parameters:
-    ///   - offered: the message.
-    ///   - hasRoom: set to whether there is room for another.
     /// - Returns: whether it was queued: false when the port is dead.
     func admitFromSocket(_ offered: inout MachMessage?, _ hasRoom: inout Bool) -> Bool {
         if case .accepted = admit(&offered, true, nil, &hasRoom) { true } else { false }

@@ -71,7 +71,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var address: PortAddress?
         /// Addresses whose paths are gone.
         var oldAddresses: [PortAddress] = []
-        /// All addresses under which the port is known.
         var addresses: [PortAddress] { oldAddresses + (address.map { [$0] } ?? []) }
         /// How many messages were dequeued or leased since the sockets were last polled.
         var dequeuesSincePoll = 0
@@ -83,7 +82,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         weak var owner: (any AnyObject & Sendable)?
         /// Notices of the port's end; each drops its handler when its loop ends.
         var deathNotices: [LoopNotification<Void>] = []
-        /// No-senders notices.
         var senderNotices: [LoopNotification<Void>] = []
         /// What else ends with the port, such as its names.
         var endings: [Int: @Sendable () -> Void] = [:]
@@ -159,7 +157,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     // MARK: Receiving
 
-    /// Whether a message waits in the queue.
     var hasMessage: Bool {
         state.withLock { !$0.mailbox.queue.isEmpty }
     }
@@ -287,13 +284,11 @@ extension LocalPort {
         return number
     }
 
-    /// Withdraws what `whenDead` registered.
     package func cancelEnding(_ number: Int) {
         let ending = state.withLock { $0.coldState.endings.removeValue(forKey: number) }
         withExtendedLifetime(ending) {}
     }
 
-    /// What is left of a dead port.
     private typealias Cleanup = (
         sources: SourceList, coldState: ColdStorage<ColdState>, bounced: [MachMessage], waitingSenders: [BlockedSender],
         roomNotices: [LoopNotification<SendPossibility>]
@@ -359,7 +354,6 @@ extension LocalPort {
 // MARK: - Owner
 
 extension LocalPort {
-    /// The object that owns the port, while it exists.
     package var owner: (any AnyObject & Sendable)? {
         if isInherited { return nil }
         // Returned out of the lock: its release may lock again.

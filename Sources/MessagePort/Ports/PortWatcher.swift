@@ -12,7 +12,6 @@ struct PortWatcher: Sendable {
 }
 
 extension LocalPort {
-    /// The most watchers of a port.
     package static let watcherLimit = 16
 
     /// Adds a watcher.

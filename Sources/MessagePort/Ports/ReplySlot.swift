@@ -21,7 +21,6 @@ final class ReplySlot: ReplyReceiver {
 
     private struct State: Sendable {
         var stage = Stage.waiting
-        /// The task that waits.
         var continuation: CheckedContinuation<Void, Never>?
         /// Notified when the request is abandoned.
         var watches: [@Sendable () -> Void] = []
@@ -37,12 +36,8 @@ final class ReplySlot: ReplyReceiver {
     private let wasRightRemoved = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
-    /// A slot for a request to a destination.
-    ///
-    /// - Parameters:
-    ///   - loop: the loop whose thread waits; nil for a task.
-    ///   - destination: the request's destination, connected already: `beginReplies` watches its connection, if it has
-    ///     one.
+    /// A slot for a request to a destination that is connected already: `beginReplies` watches its connection, if it has
+    /// one. The loop is that of the thread that waits; nil for a task.
     init(wakes loop: ThreadRunLoop?, for destination: (any PortEndpoint)? = nil) {
         self.loop = loop
         direct = (destination as? RemotePort)?.connection.map { ObjectIdentifier($0) }

@@ -8,7 +8,6 @@ package final class RequestGroup: Sendable {
     /// The requests under way; nil when the group is closed.
     private let slots = Mutex<[ObjectIdentifier: ReplySlot]?>([:])
 
-    /// A group without requests.
     package init() {}
 
     /// Adds a request.
@@ -22,7 +21,6 @@ package final class RequestGroup: Sendable {
         if isClosed { throw PortError(.invalidPort) }
     }
 
-    /// Removes a request.
     func end(_ slot: ReplySlot) {
         let slot = slots.withLock { $0?.removeValue(forKey: ObjectIdentifier(slot)) }
         withExtendedLifetime(slot) {}

@@ -69,7 +69,6 @@ extension MachPort {
         if !isValid { callInvalidationHandler() }
     }
 
-    /// Whether there is something to call when the port becomes invalid.
     package var hasInvalidationHandler: Bool {
         localPort.isInherited ? false : state.withLock { $0.coldState?.invalidationHandler != nil }
     }

@@ -24,7 +24,6 @@ final class UnownedSourceRoutine: SourceRoutine {
         self.generation = generation
     }
 
-    /// Sets the source of this routine.
     func setSource(_ source: RunLoopSource) {
         state.withLock { $0.source = source }
     }

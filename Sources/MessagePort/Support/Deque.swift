@@ -20,7 +20,6 @@ struct Deque<Element: Sendable>: Sendable {
         set { storedHead = UInt32(newValue) }
     }
 
-    /// The oldest element.
     var first: Element? { count == 0 ? nil : slots[head] }
 
     mutating func append(_ element: consuming Element) {
@@ -29,7 +28,6 @@ struct Deque<Element: Sendable>: Sendable {
         count += 1
     }
 
-    /// Puts an element before all others.
     mutating func prepend(_ element: consuming Element) {
         if count == slots.count { grow() }
         head = (head + slots.count - 1) & (slots.count - 1)

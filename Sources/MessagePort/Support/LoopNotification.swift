@@ -29,7 +29,6 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     let loop: ThreadRunLoop  // immutable
     let mode: RunLoopMode  // immutable
 
-    /// Makes a pending notice.
     init(on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler) {
         self.loop = loop
         self.mode = mode
@@ -85,6 +84,5 @@ extension SourceLabel {
 }
 
 extension LoopNotification where Content == Void {
-    /// Delivers it, unless it is over.
     func notify() { notify(()) }
 }

@@ -64,9 +64,8 @@ public final class NoticeRequest: Sendable {
         return request
     }
 
-    /// The notice is pending now.
-    ///
-    /// - Parameter cancellation: removes it; does nothing once it was delivered. It does not retain what it removes.
+    /// The notice is pending now. The cancellation removes it, does nothing once it was delivered, and does not retain
+    /// what it removes.
     func setCancellation(_ cancellation: @escaping Cancellation) {
         state.withLock { if case .pending = $0 { $0 = .pending(cancellation) } }
     }

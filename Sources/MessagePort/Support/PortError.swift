@@ -178,7 +178,6 @@ extension PortError.Code {
     /// The shared directory does not let this user register the name.
     public static let nameNotAllowed = Self(50, "nameNotAllowed")
 
-    /// Every code.
     package static let all: [Self] = [
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,

@@ -12,7 +12,6 @@ package enum SendDeadline: Sendable {
     /// It sends when there is room, and does not wait.
     static let never = SendDeadline.instant(.distantPast)
 
-    /// Whether it waits at all.
     var mayWait: Bool {
         switch self {
         case .after(let limit): limit > .zero
@@ -27,7 +26,6 @@ package enum SendDeadline: Sendable {
         return instant
     }
 
-    /// The deadline.
     var instant: MonotonicInstant {
         switch self {
         case .after(let limit): .after(limit)

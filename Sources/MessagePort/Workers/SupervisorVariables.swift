@@ -5,7 +5,6 @@ import PortSystem
 
 /// The variables with which a supervisor describes the sockets that it hands to a process (sd_listen_fds(3)).
 package struct SupervisorVariables: Hashable, Sendable {
-    /// The first descriptor.
     package static let firstDescriptor: CInt = 3
     /// The variables: for which process, how many descriptors, and their names.
     package static let all = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
@@ -13,13 +12,8 @@ package struct SupervisorVariables: Hashable, Sendable {
     /// The names of the descriptors, from the first on; empty for one without a name.
     package let names: [String]
 
-    /// Reads the variables; nil when they are not set, or meant for another process.
+    /// Reads the variables' values; nil when they are not set, or meant for another process than `own`.
     ///
-    /// - Parameters:
-    ///   - process: the value of `LISTEN_PID`.
-    ///   - count: that of `LISTEN_FDS`.
-    ///   - names: that of `LISTEN_FDNAMES`.
-    ///   - own: the id of this process.
     /// - Throws: `activationInvalid` when they are malformed.
     package init?(process: String?, count: String?, names: String?, own: Int32) throws(PortError) {
         guard let process, let count else { return nil }

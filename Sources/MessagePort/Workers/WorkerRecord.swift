@@ -15,14 +15,12 @@ import Synchronization
 
 final class WorkerRecord: Sendable {
     struct State {
-        /// The worker's first message.
         var checkIn: MachMessage?
         /// The error that ended a thread's body.
         var failure: String?
         var exit: WorkerExit?
         /// nil for a thread.
         var process: LaunchedProcess?
-        /// Notices of the worker's end.
         var notices: [LoopNotification<WorkerExit>] = []
         /// They watch the process descriptor for threads that wait for workers.
         var sources: [RunLoopSource] = []
@@ -67,7 +65,6 @@ final class WorkerRecord: Sendable {
         return true
     }
 
-    /// Records the process that was started.
     func setProcess(_ process: LaunchedProcess) {
         state.withLock { $0.process = process }
     }
@@ -162,7 +159,6 @@ extension WorkerRecord {
         if notice.loop.hasEnded { notice.cancel() }
     }
 
-    /// How many notices are pending.
     var noticeCount: Int { state.withLock { $0.notices }.count { !$0.isOver } }
 
     /// The source is invalid once the worker has ended, so that a process descriptor, which stays readable then, wakes
@@ -194,7 +190,6 @@ extension WorkerRecord {
     }
 }
 
-/// Notices the end of a worker process.
 private struct EndRoutine: SourceRoutine {
     let record: WorkerRecord
 

@@ -25,13 +25,10 @@ final class WorkerWait: Sendable {
         loop?.wakeUp()
     }
 
-    /// Waits in a private mode: receives the workers' check-ins, and notices their ends.
+    /// Waits in a private mode, while the condition holds, which is called on this thread after each event: receives the
+    /// workers' check-ins, if `receivesAll` also what they send after that, as far as there is room, and notices their
+    /// ends.
     ///
-    /// - Parameters:
-    ///   - workers: the workers to wait for.
-    ///   - receivesAll: whether to receive what they send after the check-in, too, as far as there is room.
-    ///   - deadline: when to stop waiting.
-    ///   - condition: whether to continue; called on this thread after each event.
     /// - Throws: when the loop cannot watch the workers' descriptors.
     func wait(
         for workers: [PortWorker], receivingAll receivesAll: Bool = false, until deadline: MonotonicInstant,
