@@ -3,70 +3,51 @@
 
 import PortSystem
 import RunLoopCore
-import Synchronization
 
 /// A request that a worker leave, from the moment at which it is due until the worker has ended.
-///
-/// It is used on one thread; notices to that thread's loop arrive there.
-private final class StopRequest: Sendable {
-    private enum Stage: UInt8, AtomicRepresentable {
-        case due
-        /// The loop will be notified of room; then it is due again.
-        case awaitingRoom
-        case sent
-    }
-
+private struct StopRequest {
     let worker: PortWorker
     private let right: SendRight
     private let message: MachMessage
-    private let stage = Atomic<Stage>(.due)
+    private var isSent = false
+    /// Wakes the loop when there is room, and is over then.
+    private(set) var notice: LoopNotification<SendPossibility>?
 
     /// Nil for a worker that has not checked in, or has ended. Traps on the worker's own thread.
     init?(to worker: PortWorker, _ message: MachMessage) {
         guard worker.waitForExit(until: .distantPast) == nil, let right = worker.sendRight else { return nil }
-        self.worker = worker
-        self.right = right
-        self.message = message
+        (self.worker, self.right, self.message) = (worker, right, message)
     }
 
     /// Whether there is still something to wait for.
-    func pollOpen() -> Bool { worker.record.exit == nil && (stage.load(ordering: .relaxed) == .sent || !right.isDead) }
+    func pollOpen() -> Bool { worker.record.exit == nil && (isSent || !right.isDead) }
 
-    /// Sends it, once, if there is room.
-    ///
-    /// - Returns: when there is none, what wakes the loop when there is.
-    func send(orWake loop: ThreadRunLoop) -> LoopNotification<SendPossibility>? {
-        if stage.load(ordering: .relaxed) != .due { return nil }
+    /// Sends it, once, if there is room; otherwise a notice wakes the loop when there is.
+    mutating func send(orWake loop: ThreadRunLoop) {
+        if isSent || notice?.isOver == false { return }
         do throws(PortError) {
             try right.destination.send(message, until: .never)
-            stage.store(.sent, ordering: .relaxed)
-            return nil
+            isSent = true
+            return
         } catch {
-            guard error.code == .sendTimedOut else { return nil }
+            guard error.code == .sendTimedOut else { return }
         }
-        stage.store(.awaitingRoom, ordering: .relaxed)
-        let notice = LoopNotification<SendPossibility>(on: loop, in: .workerWait) { [self] _ in
-            stage.store(.due, ordering: .relaxed)
-        }
+        let room = LoopNotification<SendPossibility>(on: loop, in: .workerWait) { _ in }
         do throws(PortError) {
-            try right.destination.watchRoom(notice)
-            return notice
+            try right.destination.watchRoom(room)
+            notice = room
         } catch {
             // There is no descriptor for it: anything else that wakes the loop has it try again.
-            notice.cancel()
-            stage.store(.due, ordering: .relaxed)
-            return nil
+            room.cancel()
         }
     }
 
     /// Waits without a loop.
     func wait(until deadline: MonotonicInstant) {
-        if stage.load(ordering: .relaxed) != .sent {
-            do throws(PortError) {
-                try right.destination.send(message, until: .instant(deadline))
-            } catch {
-                return
-            }
+        do throws(PortError) {
+            if !isSent { try right.destination.send(message, until: .instant(deadline)) }
+        } catch {
+            return
         }
         _ = worker.waitForExit(until: deadline)
     }
@@ -78,12 +59,10 @@ extension PortWorker {
     /// A worker without room for the request does not delay the others: it gets the request when it has room. Meanwhile
     /// this receives what the workers send, for a worker that waits for room itself may have none.
     static func ask(_ workers: [PortWorker], _ message: MachMessage, until deadline: MonotonicInstant) {
-        let stopRequests = workers.compactMap { StopRequest(to: $0, message) }
-        let loop = ThreadRunLoop.current
-        var notices: [LoopNotification<SendPossibility>] = []
-        defer { for notice in notices { notice.cancel() } }
+        var stopRequests = workers.compactMap { StopRequest(to: $0, message) }
+        defer { for stopRequest in stopRequests { stopRequest.notice?.cancel() } }
         func mustWait() -> Bool {
-            notices = notices.filter { !$0.isOver } + stopRequests.compactMap { $0.send(orWake: loop) }
+            for index in stopRequests.indices { stopRequests[index].send(orWake: .current) }
             return stopRequests.contains { $0.pollOpen() }
         }
         guard mustWait() else { return }
