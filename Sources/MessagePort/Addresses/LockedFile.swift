@@ -219,12 +219,7 @@ extension LockedFile {
     private static func openExisting(_ name: String, in directory: TrustedDirectory) throws(PortError)
         -> FileDescriptor?
     {
-        do throws(PortError) {
-            return try open(name, in: directory, .reading)
-        } catch {
-            if error.systemError?.code == ENOENT { return nil }
-            throw error
-        }
+        try PortError.unlessMissing { () throws(PortError) in try open(name, in: directory, .reading) }
     }
 
     /// Opens a file and verifies what was opened.

@@ -50,12 +50,9 @@ package final class PortDirectory: Sendable {
 
     /// The same for a directory as it is, without making anything; nil when it, or a part of it, is not there.
     package static func openExisting(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory? {
-        do throws(PortError) {
+        try PortError.unlessMissing { () throws(PortError) in
             let top = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
             return try PortDirectory(top, makes: false, mayBeShared: mayBeShared).noted()
-        } catch {
-            if error.systemError?.code == ENOENT { return nil }
-            throw error
         }
     }
 
@@ -92,12 +89,7 @@ package final class PortDirectory: Sendable {
     package func declared(makes: Bool) throws(PortError) -> TrustedDirectory? { try part("declared", makes: makes) }
 
     private func part(_ name: String, makes: Bool) throws(PortError) -> TrustedDirectory? {
-        do throws(PortError) {
-            return try top.subdirectory(name, makes: makes)
-        } catch {
-            if error.systemError?.code == ENOENT { return nil }
-            throw error
-        }
+        try PortError.unlessMissing { () throws(PortError) in try top.subdirectory(name, makes: makes) }
     }
 
     /// Whether an address is that of a socket in this directory.

@@ -304,6 +304,20 @@ extension TrustedDirectory {
     }
 }
 
+extension PortError {
+    /// The result of calls that open something; nil when it is not there.
+    static func unlessMissing<Success: ~Copyable>(
+        _ calls: () throws(PortError) -> Success
+    ) throws(PortError) -> Success? {
+        do throws(PortError) {
+            return try calls()
+        } catch {
+            if error.systemError?.code == ENOENT { return nil }
+            throw error
+        }
+    }
+}
+
 extension PortError.StaticReason {
     package static let notAbsolute = Self("it is not an absolute path")
     package static let leadsUp = Self("a component of it is `..`")

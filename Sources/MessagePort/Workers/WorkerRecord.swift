@@ -88,12 +88,9 @@ final class WorkerRecord: Sendable {
     /// left alone.
     func killProcess() {
         guard exit == nil, let process else { return }
-        do throws(SystemError) {
-            try process.signal(SIGKILL)
-            _ = try sysPoll(process.rawValue, .readable, until: .distantFuture)
-        } catch {
-            return
-        }
+        guard (try? process.signal(SIGKILL)) != nil,
+            (try? sysPoll(process.rawValue, .readable, until: .distantFuture)) != nil
+        else { return }
         reap()
     }
 
@@ -101,12 +98,7 @@ final class WorkerRecord: Sendable {
     func reap() {
         finish { state in
             // Under the lock, so that the thread that waits for the process is the one that records how it ended.
-            guard let process = state.process else { return nil }
-            do throws(SystemError) {
-                return try process.reap().map { WorkerExit($0) }
-            } catch {
-                return nil
-            }
+            state.process.flatMap { (try? $0.reap()) ?? nil }.map { WorkerExit($0) }
         }
     }
 
