@@ -128,8 +128,7 @@ extension WorkerRecord {
 
     /// Delivers the notice once, when the worker has ended.
     func watch(_ notice: LoopNotification<WorkerExit>) throws(PortError) {
-        let source = RunLoopSource(
-            name: Self.noticeName, keepsModeAlive: false, routine: EndRoutine(record: self))
+        let source = RunLoopSource(name: Self.noticeName, keepsModeAlive: false, routine: self)
         if let process, exit == nil { try PortError.converting(source.watch(pollable: process.rawValue)) }
         notice.attach(source)
         if notice.isOver { return }  // the loop has ended
@@ -182,11 +181,10 @@ extension WorkerRecord {
     }
 }
 
-private struct EndRoutine: SourceRoutine {
-    let record: WorkerRecord
-
+/// The routine of sources that check for the end of a worker process.
+extension WorkerRecord: SourceRoutine {
     func perform() -> SourceOutcome {
-        record.reap()
+        reap()
         return .nothing
     }
 }
