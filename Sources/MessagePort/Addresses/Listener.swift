@@ -36,12 +36,8 @@ package struct Listener: ~Copyable, Sendable {
     deinit {
         guard let endpoints, endpoints.process == sysProcessID() else { return }
         endpoints.removeSocket(name)
-        refuseWaiting()
-    }
-
-    /// Ends the waiting connections, each by itself: they may hold packets, and with the listener they would all be
-    /// closed at once, on this thread, with everything inside.
-    private func refuseWaiting() {
+        // Ends the waiting connections, each by itself: they may hold packets, and with the listener they would all be
+        // closed at once, on this thread, with everything inside.
         sysShutDown(descriptor.raw)
         while let waiting = try? sysAccept(descriptor.raw) { _ = SharedDescriptor(connection: waiting) }
     }

@@ -105,14 +105,13 @@ extension LocalPort {
             if isLastOfOlder { held = (state.sources, state.openedSockets) }
             return state.hasMessage(inGeneration: number)
         }
-        if let held { resumeSources(held.sources, held.sockets) }
+        if let held {
+            if let sockets = held.sockets {
+                for source in held.sources.all { source.watchSoon(pollable: sockets.rawValue) }
+            }
+            held.sources.ring()
+        }
         return hasMessage
-    }
-
-    /// Resumes sources that had to wait for older handlers.
-    private func resumeSources(_ sources: SourceList, _ sockets: PortSockets?) {
-        if let sockets { for source in sources.all { source.watchSoon(pollable: sockets.rawValue) } }
-        sources.ring()
     }
 
     /// Keeps a source that must wait for older handlers from watching the sockets until then.

@@ -179,7 +179,6 @@ extension LocalPort {
 // MARK: - Listening
 
 extension LocalPort {
-    /// The source that alone receives from the port, if there is one.
     var onlySource: RunLoopSource? {
         if readsAhead || receivesElsewhere.load(ordering: .sequentiallyConsistent) { return nil }
         return state.withLock { state in

@@ -190,7 +190,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         for notice in notices { notice.notify(.possible) }
     }
 
-    /// How many packets may be read for one message.
     var receiveBudget: ReceiveBudget { readsAhead ? .choosing : .standard }
 
     @discardableResult

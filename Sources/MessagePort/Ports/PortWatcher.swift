@@ -14,9 +14,6 @@ struct PortWatcher: Sendable {
 extension LocalPort {
     package static let watcherLimit = 16
 
-    /// Adds a watcher.
-    ///
-    /// - Returns: whether it may watch.
     func addWatcher(_ connection: SocketConnection, byteLimit: Int) -> Bool {
         forgetWatchers(besides: connection)
         return state.withLock { state in

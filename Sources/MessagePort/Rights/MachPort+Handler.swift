@@ -206,14 +206,8 @@ private final class PortDispatch: SourceRoutine {
         withExtendedLifetime(owner) {}
     }
 
-    /// Called on the I/O thread when there may be a message.
+    /// Called on the I/O thread when there may be a message: has a block enqueued, unless there is one.
     func perform() -> SourceOutcome {
-        begin()
-        return .handled
-    }
-
-    /// Has a block enqueued, unless there is one.
-    private func begin() {
         let (isBusy, source) = state.withLock { state in
             if state.phase == .idle { return (false, state.source) }
             state.phase = .paused
@@ -222,15 +216,16 @@ private final class PortDispatch: SourceRoutine {
         if isBusy {
             // Until the block has returned.
             if let source { port.localPort.pause(source) { state.withLock { $0.phase == .paused } } }
-            return
+            return .handled
         }
         port.localPort.receiveFromSockets()
         guard port.localPort.hasMessage(inGeneration: generation) else {
             if let source { port.localPort.pauseWhileBlocked(source) }
-            return
+            return .handled
         }
         state.withLock { $0.phase = .busy }
         enqueueNext()
+        return .handled
     }
 
     private func enqueueNext() {
