@@ -92,7 +92,7 @@ import Testing
             let watching = runOnThread(name: "watching") {
                 #expect(
                     portError { () throws(PortError) in
-                        _ = try PortWatch(address, byteLimit: 64, until: Watchdog.deadline)
+                        _ = try MessageTap(address, byteLimit: 64, until: Watchdog.deadline)
                     }?.code == .notWatchable)
             }
             let watched = try listener.accept()

@@ -103,11 +103,11 @@ import Testing
     }
 
     /// A watch of a port, whose sockets are polled on another thread until it has begun.
-    private func watching(_ port: MachPort, on bench: Bench, bytes: Int = 64) throws -> PortWatch {
+    private func watching(_ port: MachPort, on bench: Bench, bytes: Int = 64) throws -> MessageTap {
         let worker = Worker()
         defer { try? worker.end() }
         try port.schedule(on: worker.loop)
         defer { port.unschedule(from: worker.loop) }
-        return try PortWatch(port.localPort.address(in: bench.directory), byteLimit: bytes, until: Watchdog.deadline)
+        return try MessageTap(port.localPort.address(in: bench.directory), byteLimit: bytes, until: Watchdog.deadline)
     }
 }

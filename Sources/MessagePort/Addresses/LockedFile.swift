@@ -22,7 +22,6 @@ package struct LockedFile: ~Copyable, Sendable {
     private let process: Int32
     private let kind: FileLock
 
-    /// The outcome of an attempt to lock.
     package enum LockOutcome: ~Copyable, Sendable {
         /// This process holds the lock.
         case locked(LockedFile)
@@ -51,12 +50,9 @@ package struct LockedFile: ~Copyable, Sendable {
         if sysProcessID() == process { try? sysUnlock(descriptor.raw, kind) }
     }
 
-    /// Opens or makes a file and locks it, without waiting.
+    /// Opens or makes a file and locks it, without waiting; while other processes only query a lock of the whole file,
+    /// it tries again until the limit.
     ///
-    /// - Parameters:
-    ///   - name: a file name.
-    ///   - directory: its directory.
-    ///   - limit: how long to try while other processes only query a lock of the whole file.
     /// - Returns: the locked file, with the contents that a dead owner left in it; or the contents of the live owner's
     ///   file.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, no regular file, or another user's;
@@ -67,14 +63,9 @@ package struct LockedFile: ~Copyable, Sendable {
         try acquire(name, in: directory, within: limit) { (_) throws(PortError) in }
     }
 
-    /// The same, with a step before the file is locked.
+    /// The same; `prepare` is called when the file is open and unlocked. What it opens gets a higher descriptor than the
+    /// file: when the process is killed, Linux closes that first, and drops the lock after it.
     ///
-    /// - Parameters:
-    ///   - name: a file name.
-    ///   - directory: its directory.
-    ///   - prepare: called when the file is open and unlocked. What it opens gets a higher descriptor than the file:
-    ///     when the process is killed, Linux closes that first, and drops the lock after it.
-    /// - Returns: as ``acquire(_:in:within:)``.
     /// - Throws: as ``acquire(_:in:within:)``; what `prepare` throws.
     package static func acquire(
         _ name: String, in directory: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
@@ -115,12 +106,8 @@ package struct LockedFile: ~Copyable, Sendable {
     }
 
     /// Removes another user's file in a shared directory, for the directory's owner and root: a file that is not
-    /// locked, or that its user may not have.
+    /// locked, or whose user is `denied`: that user may not have it, and their lock does not count.
     ///
-    /// - Parameters:
-    ///   - name: a file name.
-    ///   - directory: its directory.
-    ///   - denied: a user that may not have the file, and whose lock does not count; nil when there is none.
     /// - Returns: whether it was removed.
     package static func removeForeign(_ name: String, in directory: TrustedDirectory, deniedTo denied: uid_t?) -> Bool {
         guard directory.sharing.isShared, directory.keepers.isAdministered(by: sysUserID()) else { return false }
@@ -175,11 +162,7 @@ package struct LockedFile: ~Copyable, Sendable {
     ///
     /// - Throws: `systemCallFailed`.
     package func cut() throws(PortError) {
-        do throws(SystemError) {
-            try sysTruncate(descriptor.raw, to: 0)
-        } catch {
-            throw PortError(error, subject: .path(directory.path + "/" + name))
-        }
+        try PortError.converting(sysTruncate(descriptor.raw, to: 0), about: .path(directory.path + "/" + name))
     }
 
     /// Whether the file can be found where it was made, in a directory that is still trusted.
@@ -229,22 +212,14 @@ extension LockedFile {
         _ name: String, in directory: TrustedDirectory
     ) throws(PortError) -> (contents: [UInt8], user: uid_t)? {
         guard let file = try openExisting(name, in: directory) else { return nil }
-        do throws(SystemError) {
-            return (try read(file), try sysStatus(file.raw).owner)
-        } catch {
-            throw PortError(error, subject: .path(directory.path + "/" + name))
-        }
+        return try PortError.converting(
+            (read(file), sysStatus(file.raw).owner), about: .path(directory.path + "/" + name))
     }
 
     private static func openExisting(_ name: String, in directory: TrustedDirectory) throws(PortError)
         -> FileDescriptor?
     {
-        do throws(PortError) {
-            return try open(name, in: directory, .reading)
-        } catch {
-            if error.systemError?.code == ENOENT { return nil }
-            throw error
-        }
+        try PortError.unlessMissing { () throws(PortError) in try open(name, in: directory, .reading) }
     }
 
     /// Opens a file and verifies what was opened.
@@ -295,7 +270,6 @@ extension LockedFile {
     /// The name of a file that is moved aside for a moment: no port and no process has such a name.
     static func asideName() -> String { asidePrefix + EndpointFileName.makeID() }
 
-    /// The prefix of such a name.
     package static let asidePrefix = ".aside-"
 
     /// Moves a file that was moved aside back to its name. When there is another one by now, that one has the name, and

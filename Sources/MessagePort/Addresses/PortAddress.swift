@@ -7,7 +7,6 @@ package struct PortAddress: Hashable, Sendable {
     /// The absolute path.
     package let path: String
 
-    /// The address with a path.
     package init(path: String) {
         self.path = path
     }

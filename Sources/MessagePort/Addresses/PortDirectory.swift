@@ -9,9 +9,7 @@ import Synchronization
 /// the sockets of ports that were sent to another process or have a name.
 package final class PortDirectory: Sendable {
     private let top: TrustedDirectory  // immutable
-    /// The directory of names.
     package let names: TrustedDirectory  // immutable
-    /// The directory of sockets.
     package let sockets: TrustedDirectory  // immutable
     private let made = Mutex<ProcessEndpoints?>(nil)
     /// Whether it may be a directory that its owner shares with a group.
@@ -19,10 +17,8 @@ package final class PortDirectory: Sendable {
     /// The process that has swept the names.
     private let sweeper = Atomic<Int32>(0)
 
-    /// The absolute path.
     package var path: String { top.path }
 
-    /// Which users share it.
     package var sharing: DirectorySharing { top.sharing }
 
     private init(_ top: TrustedDirectory, makes: Bool = true, mayBeShared: Bool) throws(PortError) {
@@ -32,13 +28,10 @@ package final class PortDirectory: Sendable {
         sockets = try top.subdirectory("sockets", makes: makes)
     }
 
-    /// Opens the directory at a path, and makes it and its two parts when they are not there. Its parent is not made.
+    /// Opens and verifies the directory at an absolute path, and makes it and its two parts when they are not there. Its
+    /// parent is not made. If it may be a directory that its owner shares with a group, this process may connect to
+    /// listeners of other users in it while this object lives.
     ///
-    /// - Parameters:
-    ///   - path: an absolute path.
-    ///   - mayBeShared: whether it may be a directory that its owner shares with a group. Then this process may connect
-    ///     to listeners of other users in it while this object lives.
-    /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it or a part of it is a symbolic link, is no directory, belongs to another
     ///   user or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.
     package static func open(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory {
@@ -55,20 +48,11 @@ package final class PortDirectory: Sendable {
     /// The entries that a directory of ports may have.
     package static let entries: Set<String> = ["names", "sockets", "supervisors", declaredName, "rules", "locks"]
 
-    /// Opens the directory at a path as it is, without making anything.
-    ///
-    /// - Parameters:
-    ///   - path: an absolute path.
-    ///   - mayBeShared: as above.
-    /// - Returns: the open, verified directory; nil when it, or a part of it, is not there.
-    /// - Throws: as ``open(path:mayBeShared:)`` does.
+    /// The same for a directory as it is, without making anything; nil when it, or a part of it, is not there.
     package static func openExisting(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory? {
-        do throws(PortError) {
+        try PortError.unlessMissing { () throws(PortError) in
             let top = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
             return try PortDirectory(top, makes: false, mayBeShared: mayBeShared).noted()
-        } catch {
-            if error.systemError?.code == ENOENT { return nil }
-            throw error
         }
     }
 
@@ -85,7 +69,7 @@ package final class PortDirectory: Sendable {
     package static let declaredName = "declared"
 
     /// The path of this user's directory, as the environment and the program have it now.
-    package static var userPath: String {
+    package static func userPath() -> String {
         userPath(
             configured: sysEnvironment(variable), domain: domain.withLock { $0 },
             runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"),
@@ -93,29 +77,19 @@ package final class PortDirectory: Sendable {
             user: sysUserID())
     }
 
-    /// The directory of the supervisors, which hold names until they have started the names' owners.
+    /// The directory of the supervisors, which hold names until they have started the names' owners; nil when it is not
+    /// there, and not made.
     ///
-    /// - Parameter makes: whether it is made when it is not there.
-    /// - Returns: the open, verified directory; nil when it is not there.
     /// - Throws: as ``open(path:mayBeShared:)``.
     package func supervisors(makes: Bool) throws(PortError) -> TrustedDirectory? {
         try part("supervisors", makes: makes)
     }
 
-    /// The directory of the sockets at which supervisors listen for names.
-    ///
-    /// - Parameter makes: whether it is made when it is not there.
-    /// - Returns: the open, verified directory; nil when it is not there.
-    /// - Throws: as ``open(path:mayBeShared:)``.
+    /// The same for the directory of the sockets at which supervisors listen for names.
     package func declared(makes: Bool) throws(PortError) -> TrustedDirectory? { try part("declared", makes: makes) }
 
     private func part(_ name: String, makes: Bool) throws(PortError) -> TrustedDirectory? {
-        do throws(PortError) {
-            return try top.subdirectory(name, makes: makes)
-        } catch {
-            if error.systemError?.code == ENOENT { return nil }
-            throw error
-        }
+        try PortError.unlessMissing { () throws(PortError) in try top.subdirectory(name, makes: makes) }
     }
 
     /// Whether an address is that of a socket in this directory.
@@ -139,9 +113,8 @@ extension PortDirectory {
 
     private static let domain = Mutex<String?>(nil)
 
-    /// Sets another directory for the user, which may be shared; one that the environment names has precedence.
-    ///
-    /// - Parameter path: an absolute path; nil for none.
+    /// Sets another directory for the user, an absolute path, which may be shared; nil for none. One that the
+    /// environment names has precedence.
     package static func setDomain(_ path: String?) { domain.withLock { $0 = path } }
 
     /// The directory of this process's user, opened once. If it was removed, replaced or opened to others since, it is
@@ -150,7 +123,7 @@ extension PortDirectory {
     /// - Returns: the same object each time, while the environment and the file system stay as they are.
     /// - Throws: as ``open(path:mayBeShared:)`` does.
     package static func user() throws(PortError) -> PortDirectory {
-        let (path, mayBeShared) = (userPath, domain.withLock { $0 } != nil)
+        let (path, mayBeShared) = (userPath(), domain.withLock { $0 } != nil)
         let key = Array(path.utf8)
         let known = users.withLock { $0[key] }
         if let known, known.mayBeShared == mayBeShared, known.checkCurrent() { return known }
@@ -263,60 +236,4 @@ extension PortDirectory {
         }
         return status.owner
     }
-}
-
-/// Which users share a directory, as its owner and its mode say.
-package enum DirectorySharing: Hashable, Sendable {
-    /// None but its owner: mode 0700.
-    case none
-    /// The members of a group, which trust the directory's owner. With mode 3770 each member makes files in it, which
-    /// only their owner and the directory's can remove; with 2750 or 0750 only the directory's owner makes any.
-    case group(owner: uid_t, group: gid_t, permissions: mode_t)
-
-    /// The modes of a shared directory.
-    static let modes: Set<mode_t> = [0o3770, 0o2750, 0o0750]
-
-    /// The sharing of a trusted directory.
-    init(_ status: FileStatus) {
-        self =
-            Self.modes.contains(status.permissions)
-            ? .group(owner: status.owner, group: status.group, permissions: status.permissions) : .none
-    }
-
-    /// Whether the directory is shared.
-    package var isShared: Bool { self != .none }
-
-    /// Whether a user controls the whole directory: its owner and root do.
-    package func isAdministered(by user: uid_t) -> Bool {
-        guard case .group(let owner, _, _) = self else { return sysIsOwnUser(user) }
-        return user == owner || user == 0
-    }
-}
-
-extension FileStatus {
-    /// Why a directory with this status is not shared as it should be; nil when it is. When its parent is shared, too,
-    /// the parent's owner or root must own it: otherwise the first member to make it would control the names of others.
-    func sharingRefusal(in parent: DirectorySharing = .none) -> PortError.StaticReason? {
-        guard isDirectory else { return directoryRefusal ?? .notDirectory }
-        if !sysStandsForOneUser(owner) { return .unknownOwner }
-        if parent.isShared, !parent.isAdministered(by: owner) { return .memberOwner }
-        if permissions & 0o007 != 0 { return .openToOthers }
-        if DirectorySharing.modes.contains(permissions) { return nil }
-        if permissions & 0o1020 == 0o020 { return .notSticky }
-        return permissions & 0o2020 == 0o020 ? .notSetGroup : .notSharedMode
-    }
-}
-
-extension PortError.StaticReason {
-    static let notSticky = Self(
-        "any member of its group could replace the name of a service: mode 3770 has the sticky bit against that")
-    static let notSetGroup = Self(
-        "what a member makes in it is not the group's: mode 3770 has the set-group bit for that")
-    static let notSharedMode = Self("a shared directory has the mode 3770, 2750 or 0750")
-    static let memberOwner = Self("it belongs neither to the owner of the shared directory nor to root")
-    static let unknownOwner = Self("it belongs to a user who has no number in this user namespace")
-    static let groupMayWrite = Self("others than its owner may write to it")
-    static let tooLong = Self("it is longer than it may be")
-    static let notMadeByOwner = Self(
-        "the owner of the shared directory has not made it: run `portctl list --directory` as that user once")
 }

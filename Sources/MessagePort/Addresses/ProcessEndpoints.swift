@@ -21,7 +21,6 @@ package final class ProcessEndpoints: Sendable {
 
     /// Chooses an id, and sweeps the sockets of processes that ended.
     ///
-    /// - Parameter sockets: the directory of sockets.
     /// - Throws: `directoryUntrusted`, `descriptorLimit` and `systemCallFailed`.
     package init(in sockets: TrustedDirectory) throws(PortError) {
         process = sysProcessID()
@@ -71,15 +70,9 @@ extension ProcessEndpoints {
         try connect(toPath: path, called: path, until: deadline)
     }
 
-    /// Connects to a listening socket in a trusted directory. It checks the file's type first, and does not follow a
-    /// symbolic link: so it leads nowhere else, and to no file system that does not answer.
-    ///
-    /// - Parameters:
-    ///   - name: a file name.
-    ///   - directory: its directory.
-    ///   - deadline: as above.
-    /// - Returns: as above; a file that is no socket is dead.
-    /// - Throws: as above.
+    /// The same for a listening socket in a trusted directory. It checks the file's type first, and does not follow a
+    /// symbolic link: so it leads nowhere else, and to no file system that does not answer. A file that is no socket is
+    /// dead.
     package static func connect(
         to name: String, in directory: TrustedDirectory, until deadline: MonotonicInstant = .distantPast
     ) throws(PortError) -> ConnectOutcome {
@@ -140,7 +133,6 @@ extension ProcessEndpoints {
 // MARK: - Sockets
 
 extension ProcessEndpoints {
-    /// The absolute path of a socket.
     package func path(of name: String) -> String { sockets.path + "/" + name }
 
     /// Removes a socket's file. A file that is not there is no error; in a forked child this does nothing, as the
@@ -157,8 +149,6 @@ extension ProcessEndpoints {
     /// Makes a socket under a fresh name and lets others connect. It gets its name only when it listens, so a process
     /// that sees it is not refused.
     ///
-    /// - Parameter backlog: how many connections may wait to be accepted.
-    /// - Returns: the listener, which removes its path when it is deinitialized.
     /// - Throws: `descriptorLimit`, and `systemCallFailed` for example when the directory was removed or the disk is
     ///   full.
     package func makeListener(backlog: Int32) throws(PortError) -> Listener {
@@ -248,7 +238,6 @@ extension ProcessEndpoints {
     }
 }
 
-/// The outcome of an attempt to connect to a socket's path.
 package enum ConnectOutcome: Sendable {
     /// Connected, non-blocking, to a process of this user, or of another that a shared directory admits.
     case connected(SharedDescriptor, peer: PeerIdentity)
@@ -256,45 +245,4 @@ package enum ConnectOutcome: Sendable {
     case busy
     /// No process listens there.
     case dead
-}
-
-/// A file name in the directory of sockets: `<id>.lock`, `<id>.<n>`, or `<id>.<n>.new` while a socket is being made.
-/// The id, 32 lower-case hexadecimal digits, belongs to one process.
-package struct EndpointFileName: Hashable, Sendable {
-    /// The id of the process to which it belongs.
-    package let id: String
-    /// Whether it is the id's lock file, not a socket.
-    package let isLock: Bool
-
-    /// Reads a file name; nil for one that is not of this form.
-    package init?(_ name: String) {
-        let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 2 || parts.count == 3, parts[0].count == 32, parts[0].allSatisfy(Self.isHexadecimal) else {
-            return nil
-        }
-        isLock = parts.count == 2 && parts[1].elementsEqual("lock".utf8)
-        if !isLock {
-            guard (1...20).contains(parts[1].count), parts[1].allSatisfy(Self.isDecimal) else { return nil }
-            guard parts.count == 2 || parts[2].elementsEqual("new".utf8) else { return nil }
-        }
-        id = String(decoding: parts[0], as: UTF8.self)
-    }
-
-    /// The name of an id's lock file.
-    package static func lock(of id: String) -> String { id + ".lock" }
-
-    /// A fresh id.
-    package static func makeID() -> String {
-        var generator = SystemRandomNumberGenerator()
-        return (0..<2).map { _ in
-            let digits = String(generator.next() as UInt64, radix: 16)
-            return String(repeating: "0", count: 16 - digits.utf8.count) + digits
-        }.joined()
-    }
-
-    private static func isDecimal(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-
-    private static func isHexadecimal(_ byte: UInt8) -> Bool {
-        isDecimal(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
-    }
 }

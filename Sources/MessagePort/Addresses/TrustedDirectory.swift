@@ -21,7 +21,6 @@ package final class TrustedDirectory: Sendable {
     private let mayBeShared: Bool  // immutable
     /// The sharing of the directory in which it was opened; nil for the topmost one.
     private let above: DirectorySharing?  // immutable
-    /// Which users share it.
     package let sharing: DirectorySharing  // immutable
     /// What `fileLock()` has found: 1 for locks of open files, 2 for those of whole files.
     let knownLock = Atomic<UInt8>(0)
@@ -67,13 +66,9 @@ package final class TrustedDirectory: Sendable {
         return try open(plain, in: nil, path: plain, makes: makes, mayBeShared: mayBeShared)
     }
 
-    /// Opens a directory in this one, and makes it when it is not there. In a shared directory only the owner and root
-    /// make one, and it is shared in the same way.
+    /// Opens a directory in this one, and if `makes`, makes it when it is not there. In a shared directory only the owner
+    /// and root make one, and it is shared in the same way.
     ///
-    /// - Parameters:
-    ///   - name: a file name.
-    ///   - makes: whether it is made.
-    /// - Returns: the open, verified directory.
     /// - Throws: as ``open(path:makes:mayBeShared:)`` does.
     package func subdirectory(_ name: String, makes: Bool = true) throws(PortError) -> TrustedDirectory {
         let path = path + "/" + name
@@ -99,18 +94,14 @@ package final class TrustedDirectory: Sendable {
     /// The sharing of the shared directory to which this one belongs; says which users control it.
     package var keepers: DirectorySharing { parent.isShared ? parent : sharing }
 
-    /// The path of a sibling of this directory.
     package func pathBeside(_ name: String) -> String { (SocketPath.split(path)?.directory ?? "") + "/" + name }
 
     /// The contents of a file beside this directory that the shared directory's owner or root has written. A file of
     /// another user is ignored.
     ///
-    /// - Parameters:
-    ///   - name: its name.
-    ///   - limit: the most bytes.
     /// - Returns: nil when there is none.
-    /// - Throws: `directoryUntrusted` when others may write to it, it is too large, or no regular file;
-    ///   `descriptorLimit`, `systemCallFailed`.
+    /// - Throws: `directoryUntrusted` when others may write to it, it has more bytes than the limit, or is no regular
+    ///   file; `descriptorLimit`, `systemCallFailed`.
     package func keepersFile(_ name: String, limit: Int) throws(PortError) -> [UInt8]? {
         let path = pathBeside(name)
         let reason: PortError.StaticReason
@@ -149,7 +140,7 @@ package final class TrustedDirectory: Sendable {
     private static func refusal(
         of status: FileStatus, _ mayBeShared: Bool, _ parent: DirectorySharing
     ) -> PortError.StaticReason? {
-        guard let refusal = status.directoryRefusal else {
+        guard let refusal = status.directoryRefusal() else {
             return parent.isShared ? status.sharingRefusal(in: parent) : nil
         }
         // A shared one belongs to another user, or is open to some others.
@@ -313,6 +304,20 @@ extension TrustedDirectory {
     }
 }
 
+extension PortError {
+    /// The result of calls that open something; nil when it is not there.
+    static func unlessMissing<Success: ~Copyable>(
+        _ calls: () throws(PortError) -> Success
+    ) throws(PortError) -> Success? {
+        do throws(PortError) {
+            return try calls()
+        } catch {
+            if error.systemError?.code == ENOENT { return nil }
+            throw error
+        }
+    }
+}
+
 extension PortError.StaticReason {
     package static let notAbsolute = Self("it is not an absolute path")
     package static let leadsUp = Self("a component of it is `..`")
@@ -326,7 +331,7 @@ extension PortError.StaticReason {
 
 extension FileStatus {
     /// Why a directory with this status is not trusted; nil when it is.
-    var directoryRefusal: PortError.StaticReason? {
+    func directoryRefusal() -> PortError.StaticReason? {
         if isSymbolicLink { return .symbolicLink }
         if !isDirectory { return .notDirectory }
         if !sysIsOwnUser(owner) { return .otherOwner }

@@ -113,6 +113,9 @@ struct OutgoingChannel: ~Copyable, Sendable {
 
     /// The reader closes the ring, and a packet was written meanwhile: waits until its fate is decided. At the
     /// port's end, whose connection ends then, this does not wait.
+    ///
+    /// No spin: it waits on a single processor too, makes a system call for each check, and yields each time, for as
+    /// long as the reader needs to run.
     private func awaitEndOfRing() throws(SendFailure) {
         let deadline = isPortsEnd ? .distantPast : MonotonicInstant.after(Tuning.closingTimeout)
         while true {
@@ -145,7 +148,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
     ///
     /// - Returns: whether there may be room.
     private func waitForReader(until end: MonotonicInstant) -> Bool {
-        Self.spin(until: end, pauses: Tuning.pausesBetweenChecks, yields: true) {
+        ProcessorAllowance.shared.spin(until: end, pauses: Tuning.pausesBetweenChecks, yields: true) {
             path.withLock { $0.hasReaderMoved() }
         }
     }
@@ -153,33 +156,9 @@ struct OutgoingChannel: ~Copyable, Sendable {
     /// A reader counts as asleep while it handles what it has read. Of two that answer each other, the reader mostly
     /// polls again before a wake-up, three system calls, would have reached it.
     private func waitForReaderToWake() {
-        _ = Self.spin(until: .after(Tuning.timeBeforeWakeUp), pauses: Tuning.pausesBeforeWakeUp, yields: false) {
+        ProcessorAllowance.shared.spin(until: .after(Tuning.timeBeforeWakeUp), pauses: Tuning.pausesBeforeWakeUp) {
             path.withLock { !$0.isReaderAsleep }
         }
-    }
-
-    /// Spins until `isOver`, or the deadline, where spinning pays, with some pauses between two checks. If it `yields`,
-    /// the reader may wait for this very processor, which is yielded from time to time; if not, it is checked at least
-    /// once, whatever the time is.
-    ///
-    /// - Returns: whether it was over.
-    private static func spin(
-        until end: @autoclosure () -> MonotonicInstant, pauses: Int, yields: Bool, _ isOver: () -> Bool
-    ) -> Bool {
-        guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
-        let end = end()
-        var now = yields ? MonotonicInstant.now : .distantPast
-        var nextYield = yields ? now.advanced(by: Tuning.timeBetweenYields) : .distantFuture
-        while now < end {
-            if now >= nextYield {
-                sysYield()
-                nextYield = .after(Tuning.timeBetweenYields)
-            }
-            for _ in 0..<pauses { sysPause() }
-            if isOver() { return true }
-            now = .now
-        }
-        return false
     }
 
     /// Wakes the reader by a packet over the socket.

@@ -249,9 +249,9 @@ extension SocketConnection {
     /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; then the notice is still the
     ///   caller's.
     func watchRoom(_ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
-        let watch = try RoomWatch(self, for: port, notice)
-        let source = RunLoopSource(name: "port room", keepsModeAlive: false, routine: watch)
-        try PortError.converting(source.watch(pollable: watch.rawValue))
+        let routine = try RoomNotice(self, for: port, notice)
+        let source = RunLoopSource(name: "port room", keepsModeAlive: false, routine: routine)
+        try PortError.converting(source.watch(pollable: routine.rawValue))
         notice.attach(source)
         try notice.loop.addOrThrow(source, to: notice.mode)
         if notice.loop.hasEnded { notice.cancel() }
@@ -271,7 +271,7 @@ extension SocketConnection {
 
 /// Delivers a notice when there is room. A run loop waits for readable descriptors; a set that waits for room is
 /// readable when there is some.
-private final class RoomWatch: SourceRoutine {
+private final class RoomNotice: SourceRoutine {
     private let connection: SocketConnection  // immutable
     private let port: RemotePort?  // immutable; retains the right while the notice waits for room
     private let notice: LoopNotification<SendPossibility>  // immutable

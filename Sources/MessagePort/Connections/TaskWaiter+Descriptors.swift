@@ -17,7 +17,8 @@ extension TaskWaiter {
         async throws(PortError)
     {
         let loop = try IOThread.loop()
-        let task = TaskWaiter()
+        let task = TaskWaiter(until: deadline)
+        defer { task.finish() }
         // The routine ends its source when the descriptor is readable for the first time: it stays readable until the
         // task has read it.
         let reference = ReleasableReference<RunLoopSource>()
@@ -28,9 +29,6 @@ extension TaskWaiter {
         reference.set(source)
         defer { reference.release()?.invalidate() }
         try loop.addOrThrow(source, to: .default)
-        let alarm = RunLoopTimer(name: "port task limit", fireDate: deadline) { _ in task.wake() }
-        defer { alarm.invalidate() }
-        if deadline != .distantFuture { loop.add(alarm) }
-        try? await task.wait()  // until it was woken, or cancelled
+        try? await task.wait()  // until it was woken, its time is up, or it was cancelled
     }
 }

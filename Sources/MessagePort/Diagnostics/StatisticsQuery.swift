@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 package import PortSystem
-package import RunLoopCore
+import RunLoopCore
 import Synchronization
 
 // Asks other processes for the statistics of their ports: many at once, each over a connection of its own, until one
@@ -20,7 +20,6 @@ package enum StatisticsReply: Hashable, Sendable {
     /// It is gone, does not talk to this process, or does not understand.
     case silent
 
-    /// The statistics that it sent.
     package var statistics: PortStatistics? {
         if case .answered(let statistics) = self { statistics } else { nil }
     }
@@ -56,12 +55,9 @@ package struct StatisticsQuery: ~Copyable {
         epoll = try PortError.converting(EpollSet())
     }
 
-    /// Asks ports for their statistics. Those of ports of this process are read directly.
+    /// Asks ports for their statistics. Those of ports of this process are read directly. Each port is asked, even if
+    /// the deadline for the answers is past.
     ///
-    /// - Parameters:
-    ///   - addresses: the ports' addresses.
-    ///   - deadline: when to stop waiting for answers. Each port is asked, even if that is past.
-    ///   - connect: how to connect to each.
     /// - Returns: the answers, in the same order.
     /// - Throws: `descriptorLimit`, `systemCallFailed` when no port can be asked.
     package static func ask(
@@ -142,76 +138,6 @@ package struct StatisticsQuery: ~Copyable {
             epoll.remove(entry.query.rawValue)
             open[index] = nil
         }
-    }
-}
-
-/// A connection to a port for one query and what comes in response.
-struct PortQuery: Sendable {
-    private let socket: SharedDescriptor
-
-    /// Readable when a packet has come.
-    var rawValue: CInt { socket.rawValue }
-
-    /// Asks; nil when the other side is gone.
-    ///
-    /// - Parameters:
-    ///   - header: the query; it has no payload.
-    ///   - socket: a connection to the port.
-    /// - Throws: `descriptorLimit`, `systemCallFailed`.
-    init?(_ header: PacketHeader, over socket: SharedDescriptor) throws(PortError) {
-        guard try PortError.converting(sysSendPacket(socket.rawValue, head: header.words)) == .sent else { return nil }
-        self.socket = socket
-    }
-
-    /// Reads a packet that has come.
-    ///
-    /// - Returns: its result; nil when the other side is gone.
-    func receive() throws(SystemError) -> PacketAssembly.Event? {
-        let (outcome, head, payload) = try sysReceiveHeadedPacket(socket.rawValue, limit: PacketHeader.packetLimit)
-        guard case .packet = outcome, let head, let header = PacketHeader(head) else { return nil }
-        var assembly = PacketAssembly()
-        return assembly.accept(header, payload: payload, descriptors: [])
-    }
-}
-
-/// Reads a port's sockets on a loop on which no handler is called. The thread that dequeues the messages may be busy
-/// with one for a long time: what comes meanwhile waits in the queue, as far as there is room, and queries are
-/// answered.
-package final class PortReader: Sendable {
-    private let localPort: LocalPort  // immutable
-    private let source: RunLoopSource  // guards itself
-
-    /// Begins.
-    ///
-    /// - Parameters:
-    ///   - port: the port; it has no handler, and its messages are dequeued by `receive(within:)` or `tryReceive()`.
-    ///   - loop: the loop of a thread that is never busy.
-    /// - Throws: as ``MachPort/schedule(on:in:)``.
-    package init(of port: MachPort, on loop: ThreadRunLoop) throws(PortError) {
-        let (localPort, reference) = (port.localPort, ReleasableReference<WeakReference<RunLoopSource>>())
-        self.localPort = localPort
-        source = RunLoopSource(name: "port reading", readiness: { false }) {
-            localPort.receiveFromSockets()
-            guard localPort.socketsAreBlocked, let source = reference.object?.object else { return }
-            // They stay readable until there is room.
-            try? source.watch(pollable: nil)
-            if !localPort.socketsAreBlocked, let sockets = localPort.sockets {
-                source.watchSoon(pollable: sockets.rawValue)
-            }
-        }
-        reference.set(WeakReference(source))
-        try localPort.attach(source, to: loop, in: .default)
-    }
-
-    /// Resumes after the queue was full: to be called when a message was dequeued.
-    package func resume() {
-        if let sockets = localPort.sockets { source.watchSoon(pollable: sockets.rawValue) }
-    }
-
-    /// Ends.
-    package func end() {
-        localPort.detach(source)
-        source.invalidate()
     }
 }
 

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 public import PortSystem
+public import RunLoopCore
 
 /// A message: an id, a list of components, and the right to reply to it. `NSPortMessage`, `mach_msg_header_t`.
 ///
@@ -35,7 +36,6 @@ public struct MachMessage: Sendable {
     /// Whether it shares its envelope with the other messages of a receive batch, and was not dequeued yet.
     private var isQueuedInBatch = false
 
-    /// The storage of the components.
     var parts: MessageParts
 
     /// The parts, in the order in which the sender put them.
@@ -112,7 +112,6 @@ extension MachMessage {
         isQueuedInBatch = true
     }
 
-    /// How many rights there are in it.
     var rightCount: Int { parts.rightCount + (replyPort == nil ? 0 : 1) }
 
     /// The same message as a request, whose reply goes to `receiver`.
@@ -198,5 +197,182 @@ extension MachMessage {
     public func reply(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit) throws(PortError) {
         guard let right = takeReplyRight() else { throw PortError(.noReplyRight) }
         try right.send(message, within: limit)
+    }
+}
+
+// MARK: - Replies
+
+extension MachMessage {
+    /// Replies with an error: the requester's call throws ``PortError/Code/remoteError`` with this code and text. It
+    /// never waits, and is distinct from an empty reply.
+    ///
+    /// - Parameters:
+    ///   - code: a number that both sides agree on.
+    ///   - text: what happened, for people; truncated to ``PortError/remoteTextLimit`` bytes.
+    /// - Throws: ``PortError/Code/noReplyRight`` when no reply is expected or one was sent.
+    public func replyError(_ code: Int32, _ text: String = "") throws(PortError) {
+        guard let right = takeReplyRight() else { throw PortError(.noReplyRight) }
+        right.fail(code, text)
+    }
+
+    /// Replies with a value as the bytes of a message.
+    ///
+    /// - Parameters:
+    ///   - content: the value.
+    ///   - limit: how long to wait for room, where the reply is to a reply of another process.
+    /// - Throws: as ``reply(_:within:)``.
+    public func reply<Content: MessageContent>(
+        content: Content, within limit: Duration = SendOnceRight.defaultLimit
+    ) throws(PortError) {
+        try reply(MachMessage(id: id, content: content), within: limit)
+    }
+
+    /// Whether the requester no longer waits for the reply: its task was cancelled, its time is up, or it is gone. Then
+    /// a reply would be dropped, and work for it is wasted.
+    ///
+    /// False when no reply is expected, one was sent, or the reply right was taken: then ask the right. For a requester
+    /// in another process this reads what has arrived from it, as far as the port's queue has room.
+    public var isCancelled: Bool {
+        guard let replyTarget, replyTarget.isOpen else { return false }
+        return replyTarget.pollAbandonment()
+    }
+
+    /// Asks for one notice, on a run loop, when the requester no longer waits for the reply.
+    ///
+    /// The end of a requester in another process is learned when the port receives: while the port's loop runs, a
+    /// thread or task receives from it, or a call reads ``isCancelled``. The handler stays with the reply right when
+    /// that is taken out of the message, until the right is used or put into another message.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to call it.
+    ///   - handler: called once on the loop's thread, soon when the requester no longer waits; never after the reply.
+    ///     It should not hold the message.
+    public func setCancellationHandler(
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) {
+        replyTarget?.watchAbandonment(DeathWatcher(loop: loop, mode: mode, handler: handler))
+    }
+
+    /// Asks for one notice, on the current thread's run loop, when the requester no longer waits for the reply.
+    ///
+    /// See ``setCancellationHandler(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode in which to call the handler.
+    ///   - handler: called once on this thread. It should not hold the message.
+    @available(*, noasync, message: "A task has no thread of its own: use `setCancellationHandler(on:)`.")
+    public func setCancellationHandler(in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void) {
+        setCancellationHandler(on: .current, in: mode, handler)
+    }
+}
+
+// MARK: - Bytes
+
+extension MachMessage {
+    /// How many byte components there are.
+    public var byteComponentCount: Int {
+        parts.count { if case .bytes = $0 { true } else { false } }
+    }
+
+    /// Reads a byte component in place, without a copy.
+    ///
+    /// - Parameters:
+    ///   - index: which of the byte components, from 0; others are not counted.
+    ///   - body: reads the bytes, which are valid while it runs. Gets an empty span when there is no such component.
+    /// - Returns: what the body returned.
+    /// - Throws: what the body threw.
+    public func withBytes<Success: ~Copyable, Failure: Error>(
+        at index: Int = 0, _ body: (RawSpan) throws(Failure) -> Success
+    ) throws(Failure) -> Success {
+        let bytes = byteComponent(at: index) ?? []
+        // SAFETY: the raw view of a span is unsafe for types with padding; bytes have none.
+        return try unsafe body(bytes.span.bytes)
+    }
+
+    /// Makes a message of one part, bytes that are written in place, without a copy.
+    ///
+    /// - Parameters:
+    ///   - id: what the message is about.
+    ///   - capacity: the room in bytes, 0 or more; fewer may be written, more trap.
+    ///   - replyPort: where the receiver may reply.
+    ///   - initializer: writes the bytes.
+    /// - Throws: what the initializer threw.
+    @inlinable public init<Failure: Error>(
+        id: Int32 = 0, byteCapacity capacity: Int, replyPort: SendRight? = nil,
+        initializingWith initializer: (inout OutputSpan<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) {
+        if capacity < 0 { fatalError("A capacity of \(capacity) bytes is not possible; choose 0 or more.") }
+        // The error is passed in a variable, and room is reserved first, so that the list is made by code specialised
+        // for lists of bytes, not by generic code.
+        var failure: Failure?
+        var bytes = makeRoom(forBytes: capacity)
+        if capacity == 0 {
+            // The empty list is shared by all, and would be written.
+            var none = OutputSpan<UInt8>()
+            try initializer(&none)
+        } else if bytes.isEmpty {
+            bytes.append(addingCapacity: capacity) { span in
+                do throws(Failure) { try initializer(&span) } catch { failure = error }
+            }
+        } else {
+            let count = unsafe bytes.withUnsafeMutableBufferPointer { buffer in
+                var span = unsafe OutputSpan(buffer: buffer, initializedCount: 0)
+                do throws(Failure) { try initializer(&span) } catch { failure = error }
+                return unsafe span.finalize(for: buffer)
+            }
+            if count < bytes.count { bytes.removeLast(bytes.count - count) }
+        }
+        if let failure { throw failure }
+        self.init(id: id, bytes: bytes, replyPort: replyPort)
+    }
+
+    /// Recycles the message's memory: its bytes, for another message.
+    consuming func recycleMemory() { parts.recycleMemory() }
+
+    private func byteComponent(at index: Int) -> [UInt8]? {
+        var left = index
+        for case .bytes(let bytes) in parts {
+            if left == 0 { return bytes }
+            left -= 1
+        }
+        return nil
+    }
+}
+
+/// A list for `count` bytes: a small one has that many, to be overwritten; a larger one is empty, with room for them.
+@usableFromInline func makeRoom(forBytes count: Int) -> [UInt8] {
+    if count > 0, count <= BufferPool.capacity { return BufferPool.take(count) }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
+    return bytes
+}
+
+// MARK: - Description
+
+extension MachMessage: CustomStringConvertible {
+    /// The id, the parts, and whether a reply is expected: for people, and of no fixed form.
+    public var description: String {
+        var parts = components.prefix(Self.shownComponents).map(\.description)
+        if components.count > parts.count { parts.append("\(components.count - parts.count) more") }
+        var text = "message \(id) [\(parts.joined(separator: ", "))]"
+        if let replyPort { text += ", reply port: \(replyPort)" }
+        if expectsReply { text += ", expects a reply" }
+        if let remoteSender { text += ", from process \(remoteSender.processID)" }
+        return text
+    }
+
+    private static var shownComponents: Int { 8 }
+}
+
+extension MachMessage.Component: CustomStringConvertible {
+    /// The kind of the part; for bytes, how many.
+    public var description: String {
+        switch self {
+        case .bytes(let bytes): bytes.count == 1 ? "1 byte" : "\(bytes.count) bytes"
+        case .right(let right): "\(right)"
+        case .descriptor(let descriptor): "descriptor \(descriptor.rawValue)"
+        case .receiveRight(let port): "receive right of \(port)"
+        }
     }
 }

@@ -273,23 +273,30 @@ public struct MessageWriter: Sendable {
     }
 }
 
-/// The content of a message with the id `errorNotification`.
-struct RemoteErrorContent: MessageContent {
-    var code: Int32
-    var text: String
+// MARK: - Messages
 
-    init(code: Int32, text: String) {
-        self.code = code
-        self.text = text
+extension MachMessage {
+    /// Makes a message of one part, the bytes of a value.
+    ///
+    /// - Parameters:
+    ///   - id: what the message is about.
+    ///   - content: the value.
+    ///   - replyPort: where the receiver may reply.
+    public init<Content: MessageContent>(id: Int32 = 0, content: Content, replyPort: SendRight? = nil) {
+        var writer = MessageWriter()
+        writer.write(content)
+        self.init(id: id, bytes: writer.bytes, replyPort: replyPort)
     }
 
-    init(from reader: inout MessageReader) throws(PortError) {
-        code = try reader.read()
-        text = try reader.read()
-    }
-
-    func write(to writer: inout MessageWriter) {
-        writer.write(code)
-        writer.write(text)
+    /// The value that the first byte component holds.
+    ///
+    /// - Parameter type: what it is.
+    /// - Returns: the value.
+    /// - Throws: ``PortError/Code/malformedContent`` when the bytes are not such a value, or more bytes follow it.
+    public func content<Content: MessageContent>(as type: Content.Type = Content.self) throws(PortError) -> Content {
+        var reader = MessageReader(bytes)
+        let content: Content = try reader.read()
+        try reader.finish()
+        return content
     }
 }

@@ -59,7 +59,6 @@ struct MessageEnvelope: Sendable {
 
     private var content: Content?
 
-    /// Nothing is set.
     init() {}
 
     /// Sets what a message from another process has; `replyPort` is set already.
@@ -69,12 +68,7 @@ struct MessageEnvelope: Sendable {
         content = made
     }
 
-    /// The envelope of the messages of a receive batch.
-    ///
-    /// - Parameters:
-    ///   - count: how many messages there are.
-    ///   - sender: their sender.
-    ///   - charge: their common charge.
+    /// The envelope of the messages of a receive batch, with their common charge.
     init(ofBatch count: Int, from sender: PeerIdentity, _ charge: consuming PeerCharge) {
         content = Content(ofBatch: count, from: sender, charge)
     }

@@ -44,7 +44,6 @@ struct MessageParts: Sendable {
         }
     }
 
-    /// How many rights there are among them.
     var rightCount: Int {
         switch storage {
         case .one(.right): 1
@@ -92,7 +91,6 @@ struct MessageParts: Sendable {
         }
     }
 
-    /// All of them in a list.
     var list: [MachMessage.Component] {
         get {
             switch storage {

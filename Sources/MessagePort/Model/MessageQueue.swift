@@ -38,7 +38,6 @@ struct MessageQueue: ~Copyable {
         back.append(message)
     }
 
-    /// Appends messages, and empties their buffer.
     mutating func append(allOf messages: inout MessageBuffer) {
         back.append(allOf: &messages)
     }
@@ -51,7 +50,6 @@ struct MessageQueue: ~Copyable {
         return front?.withMessages { $0.popFirst() }
     }
 
-    /// Removes the oldest message of a kind; those before it move up, so the cost grows with their number.
     mutating func removeFirst(where isWanted: (MachMessage) -> Bool) -> MachMessage? {
         revokeLease()
         if frontCountAtMost > 0, let found = front?.withMessages({ $0.removeFirst(where: isWanted) }) {
@@ -73,8 +71,7 @@ struct MessageQueue: ~Copyable {
 
     /// Leases the oldest messages to a handler's thread.
     ///
-    /// - Parameter limit: the most messages.
-    /// - Returns: the batch; nil when there is no message, a batch is open, or batches are suspended for a while.
+    /// - Returns: nil when there is no message, a batch is open, or batches are suspended for a while.
     mutating func leaseBatch(atMost limit: Int = .max) -> MessageBatch? {
         if isLeased || dequeuesBeforeLease > 0 || frontCountAtMost == 0 && back.isEmpty { return nil }
         if frontCountAtMost == 0 { moveToFront() }
@@ -197,7 +194,6 @@ struct MessageQueue: ~Copyable {
 
     // MARK: For a message batch
 
-    /// The messages in place.
     var firstSlot: UnsafeMutablePointer<MachMessage>? { unsafe slots.map { unsafe $0 + Int(first) } }
 
     /// The oldest messages have been moved out of their slots.
@@ -232,7 +228,6 @@ struct MessageQueue: ~Copyable {
 
     private let position = Atomic<Int>(closed)
     private var slots: UnsafeMutablePointer<MachMessage>?
-    /// How many messages are leased.
     private var leasedCount = 0
     // Unchecked: guarded as said above. A check costs as much as the work.
     @exclusivity(unchecked) private var messages: MessageBuffer
@@ -305,6 +300,5 @@ struct MessageQueue: ~Copyable {
 
     // MARK: While it is closed
 
-    /// Changes the messages.
     func withMessages<Result: ~Copyable>(_ body: (inout MessageBuffer) -> Result) -> Result { unsafe body(&messages) }
 }

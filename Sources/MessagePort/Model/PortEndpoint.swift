@@ -85,21 +85,3 @@ extension PortEndpoint {
 
 /// What a send right and its copies share, so that their port knows when the last one is gone.
 package typealias SenderPresence = AnyObject & Sendable
-
-/// A handler to call when a port has ended, and the run loop on which to call it.
-package final class DeathWatcher: Sendable {
-    package let loop: ThreadRunLoop  // immutable
-    package let mode: RunLoopMode  // immutable
-    package let handler: @Sendable () -> Void  // immutable
-
-    package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
-        self.loop = loop
-        self.mode = mode
-        self.handler = handler
-    }
-
-    /// Calls the handler, on its loop.
-    package func notify() {
-        loop.perform(in: [mode], name: "port end", handler)
-    }
-}

@@ -35,76 +35,17 @@ extension PortStatistics {
     /// The fewest and the most bytes of an answer. A later version may send more numbers, which this one ignores.
     private static let payloadLimits = 7 * 8...1024
 
-    /// The payload of the packet that carries them.
     var payload: [UInt8] {
         var bytes: [UInt8] = []
         for number in numbers { bytes.append(littleEndian: UInt64(clamping: number)) }
         return bytes
     }
 
-    /// Reads the payload of a packet; nil when it is malformed.
     init?(payload: [UInt8]) {
         guard Self.payloadLimits.contains(payload.count), payload.count % 8 == 0 else { return nil }
         func number(_ index: Int) -> Int { Int(clamping: payload.littleEndian(at: index * 8) as UInt64) }
         (messageCount, byteCount, droppedMessageCount) = (number(0), number(1), number(2))
         (queueCount, queueLimit, queueHighWaterMark) = (number(3), number(4), number(5))
         clientCount = number(6)
-    }
-}
-
-/// What a watcher gets of a message that was dequeued.
-package struct WatchedMessage: Hashable, Sendable {
-    /// The message's number among those dequeued while the port was watched; a missing number is a message that was
-    /// left out.
-    package var number: UInt64
-    package var id: Int32
-    package var componentCount: Int
-    /// How many bytes its byte components have.
-    package var byteCount: Int
-    /// The process that sent it.
-    package var sender: Int32
-    package var expectsReply: Bool
-    /// The beginning of its first byte component.
-    package var bytes: [UInt8]
-
-    /// The most bytes of a message that a watcher is shown.
-    package static let byteLimit = 4096
-    /// What precedes the bytes in the payload: the process, and 1 when a reply is expected.
-    private static let prefixSize = 8
-
-    init(_ message: MachMessage, number: UInt64, byteLimit: Int) {
-        self.number = number
-        id = message.id
-        componentCount = message.parts.count
-        byteCount = message.parts.byteCount
-        sender = message.sender.processID
-        expectsReply = message.expectsReply
-        bytes = Array(message.bytes.prefix(min(byteLimit, Self.byteLimit)))
-    }
-
-    /// The packet that carries it.
-    var packet: OutgoingPacket {
-        let header = PacketHeader(
-            kind: .shown, messageID: id, componentCount: UInt32(clamping: componentCount), asks: number,
-            totalLength: UInt64(byteCount))
-        var payload: [UInt8] = []
-        payload.append(littleEndian: UInt32(bitPattern: sender))
-        payload.append(littleEndian: UInt32(expectsReply ? 1 : 0))
-        return OutgoingPacket(header: header, payload: (payload + bytes)[...])
-    }
-
-    /// Reads a packet; nil when it is malformed.
-    init?(_ header: PacketHeader, payload: [UInt8]) {
-        guard (Self.prefixSize...Self.prefixSize + Self.byteLimit).contains(payload.count), header.asks > 0 else {
-            return nil
-        }
-        number = header.asks
-        id = header.messageID
-        componentCount = Int(header.componentCount)
-        byteCount = Int(clamping: header.totalLength)
-        sender = Int32(bitPattern: payload.littleEndian(at: 0))
-        let flags: UInt32 = payload.littleEndian(at: 4)
-        expectsReply = flags & 1 == 1
-        bytes = Array(payload.dropFirst(Self.prefixSize))
     }
 }

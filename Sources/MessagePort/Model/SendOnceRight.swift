@@ -86,11 +86,51 @@ public struct SendOnceRight: ~Copyable, Sendable {
         target?.watchAbandonment(DeathWatcher(loop: loop, mode: mode, handler: handler))
     }
 
+    /// Asks for one notice, on the current thread's run loop, when the requester no longer waits.
+    ///
+    /// See ``setCancellationHandler(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode in which to call the handler.
+    ///   - handler: called once on this thread.
+    @available(*, noasync, message: "A task has no thread of its own: use `setCancellationHandler(on:)`.")
+    public func setCancellationHandler(in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void) {
+        setCancellationHandler(on: .current, in: mode, handler)
+    }
+
     /// Gives the right up without a reply: the requester is notified at once.
     public consuming func drop() {}
 
     /// The target for a message that will carry the right.
     package consuming func release() -> ReplyTarget? {
         target.take()?.moved()
+    }
+}
+
+// MARK: - Notices
+
+extension MachMessage {
+    /// The id of the message that a port gets when a send-once right to it was dropped unused, or died with its holder:
+    /// `MACH_NOTIFY_SEND_ONCE`.
+    public static let sendOnceNotification: Int32 = 0o107
+
+    /// The id of the message that a port gets when a send-once right to it was used with ``SendOnceRight/fail(_:_:)``.
+    public static let errorNotification: Int32 = 0o111
+
+    /// The error that a message with the id ``errorNotification`` brings; nil for other messages.
+    public var remoteError: PortError? {
+        var reader = MessageReader(bytes)
+        guard id == Self.errorNotification, let code: Int32 = try? reader.read(), let text: String = try? reader.read(),
+            (try? reader.finish()) != nil
+        else { return nil }
+        return .remote(code: code, text: text)
+    }
+
+    /// The message that brings an error.
+    init(errorCode code: Int32, text: String) {
+        var writer = MessageWriter()
+        writer.write(code)
+        writer.write(text)
+        self.init(id: Self.errorNotification, bytes: writer.bytes)
     }
 }

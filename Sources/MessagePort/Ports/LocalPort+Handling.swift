@@ -3,7 +3,6 @@
 
 import PortSystem
 import RunLoopCore
-import Synchronization
 
 extension LocalPort {
     /// A generation for a source that will take the ownership.
@@ -11,7 +10,6 @@ extension LocalPort {
         state.withLock { $0.ownership.makeNumber() }
     }
 
-    /// Gives the ownership to the source of this generation.
     func giveOwnership(to number: UInt64) {
         let sources = state.withLock { state in
             state.mailbox.revokeLease()
@@ -21,17 +19,13 @@ extension LocalPort {
         sources.ring()
     }
 
-    /// Whether a source of this generation has a message to handle.
     func hasMessage(inGeneration number: UInt64) -> Bool {
         state.withLock { $0.hasMessage(inGeneration: number) }
     }
 
-    /// Dequeues the oldest message for a handler, whose end `endHandling` records.
+    /// Dequeues the oldest message for a handler, whose end `endHandling` records. The handler may take the messages of
+    /// the batch next, without the port's lock.
     ///
-    /// - Parameters:
-    ///   - number: the source's generation.
-    ///   - loop: the loop on which the handler runs.
-    ///   - batch: set to the messages that the handler may take next without the port's lock.
     /// - Returns: nil when no message waits, or the source may not call the handler.
     func dequeue(inGeneration number: UInt64, on loop: ThreadRunLoop, _ batch: inout MessageBatch?) -> MachMessage? {
         let handler = ActiveHandlers.Handler(loop: loop, generation: number)
@@ -39,7 +33,6 @@ extension LocalPort {
         return dequeueAfterPolling(for: handler, &batch)
     }
 
-    /// Dequeues the oldest message after a poll of the sockets.
     private func dequeueAfterPolling(for handler: ActiveHandlers.Handler, _ batch: inout MessageBatch?)
         -> MachMessage?
     {
@@ -97,10 +90,7 @@ extension LocalPort {
     /// Gives the sender of a stream, all of which was handled, a moment to send more. A receiver that leases each
     /// message by itself locks as often as the sender, and both wait for the lock.
     private func waitForMore() {
-        let end = MonotonicInstant.after(Tuning.timeForMore)
-        repeat {
-            for _ in 0..<Tuning.pausesForMore { sysPause() }
-        } while MonotonicInstant.now < end
+        ProcessorAllowance.shared.spin(until: .after(Tuning.timeForMore), pauses: Tuning.pausesForMore) { false }
     }
 
     /// Ends a handler. Sources that had to wait for it continue.
@@ -115,22 +105,32 @@ extension LocalPort {
             if isLastOfOlder { held = (state.sources, state.openedSockets) }
             return state.hasMessage(inGeneration: number)
         }
-        if let held { resumeSources(held.sources, held.sockets) }
+        if let held {
+            if let sockets = held.sockets {
+                for source in held.sources.all { source.watchSoon(pollable: sockets.rawValue) }
+            }
+            held.sources.ring()
+        }
         return hasMessage
     }
 
-    /// Resumes sources that had to wait for older handlers.
-    private func resumeSources(_ sources: SourceList, _ sockets: PortSockets?) {
-        if let sockets { for source in sources.all { source.watchSoon(pollable: sockets.rawValue) } }
-        sources.ring()
+    /// Keeps a source that must wait for older handlers from watching the sockets until then.
+    func pauseWhileBlocked(_ source: RunLoopSource) {
+        func isBlocked() -> Bool { state.withLock { $0.ownership.isAwaitingOlderHandlers } }
+        if isBlocked() { pause(source, while: isBlocked) }
     }
 
-    /// Keeps a source that must wait for older handlers from watching the sockets until then: they may stay readable.
-    func pauseWhileBlocked(_ source: RunLoopSource) {
-        let sockets = state.withLock { $0.ownership.isAwaitingOlderHandlers ? $0.coldState.sockets : nil }
+    /// Keeps a source from watching the sockets, which may stay readable, unless `isPaused` has ended meanwhile. What
+    /// ends it later resumes the source.
+    func pause(_ source: RunLoopSource, while isPaused: () -> Bool) {
         guard let sockets else { return }
         try? source.watch(pollable: nil)
-        if state.withLock({ !$0.ownership.isAwaitingOlderHandlers }) { source.watchSoon(pollable: sockets.rawValue) }
+        if !isPaused() { source.watchSoon(pollable: sockets.rawValue) }
+    }
+
+    /// Has a source watch the sockets again.
+    func resume(_ source: RunLoopSource) {
+        if let sockets { source.watchSoon(pollable: sockets.rawValue) }
     }
 }
 
@@ -163,13 +163,53 @@ extension LocalPort.State {
 
 // MARK: - Taking
 
+extension LocalPort {
+    func dequeueMessage() -> MachMessage? {
+        var action: DequeueAction?
+        var message = state.withLock { $0.dequeue(for: nil, pollingAfter: Tuning.dequeuesBetweenPolls, &action) }
+        settle(&message, action)
+        return message
+    }
+
+    /// Dequeues the oldest message for a handler, records the handler as under way, and leases a batch of the next
+    /// messages if possible.
+    func dequeueMessage(for handler: ActiveHandlers.Handler, _ batch: inout MessageBatch?) -> MachMessage? {
+        var (action, missed) = (DequeueAction?.none, SourceList?.none)
+        var message = state.withLock { state in
+            defer { missed = state.endExclusiveReceive() }
+            let taken = state.dequeue(for: handler, pollingAfter: Tuning.dequeuesBetweenPolls, &action)
+            batch = taken == nil ? nil : state.leaseBatch(pollingAfter: Tuning.dequeuesBetweenPolls)
+            return taken
+        }
+        missed?.ring()
+        settle(&message, action)
+        return message
+    }
+
+    /// Does what the dequeue requires. The message is changed in place: a copy costs as much as the rest.
+    private func settle(_ message: inout MachMessage?, _ action: DequeueAction?) {
+        if let action, action.isWatched, let message { show(message) }
+        message?.noteDequeued()
+        if let action { follow(action) }
+    }
+
+    private func follow(_ action: DequeueAction) {
+        action.task?.wake()
+        action.sender?.waiter.wake()
+        for notice in action.notices { notice.notify(.possible) }
+        if action.mustPollSockets {
+            receiveFromSockets()
+            change { $0.endSlotReservation() }
+        }
+    }
+}
+
 /// What dequeueing a message requires; nil where that is nothing, the usual case.
-struct DequeueAction: Sendable {
+private struct DequeueAction: Sendable {
     /// The sender whose message got the freed slot.
     var sender: BlockedSender?
     /// The task to wake, because another message waits: perhaps that sender's.
     var task: TaskWaiter?
-    /// The send-possible notices that are due.
     var notices: [LoopNotification<SendPossibility>] = []
     /// Whether the slot is reserved for a message in the sockets, which must be polled.
     var mustPollSockets = false
@@ -205,7 +245,7 @@ extension LocalPort.State {
     ///   - dequeueLimit: after this many messages the sockets must be polled.
     ///   - action: set to what must be done after the lock is released.
     /// - Returns: nil when no message waits, or the source may not call the handler.
-    mutating func dequeue(
+    fileprivate mutating func dequeue(
         for handler: ActiveHandlers.Handler?, pollingAfter dequeueLimit: Int, _ action: inout DequeueAction?
     ) -> MachMessage? {
         if let handler, !ownership.mayBegin(handler.generation) { return nil }
@@ -241,10 +281,8 @@ extension LocalPort.ColdState {
         return dequeuesSincePoll >= dequeueLimit || socketsWait && isNextSlotForSockets
     }
 
-    /// Makes the doorbell agree with the queue.
     func updateDoorbell(_ mailbox: borrowing MailboxState) { doorbell?.match(mailbox) }
 
-    /// The task to wake, because a message waits.
     mutating func nextTask() -> TaskWaiter? { waitingTasks.isEmpty ? nil : waitingTasks.removeFirst() }
 }
 
@@ -261,12 +299,9 @@ extension LocalPort {
         state.withLock { $0.mailbox.reserveRoom(atMost: most) }
     }
 
-    /// Queues messages in their reserved slots, and signals the receivers when they may be asleep. A dead port leaves
-    /// `messages` unchanged.
+    /// Queues messages in their reserved slots, and signals the receivers when they may be asleep. `messages` is empty
+    /// afterwards; a dead port leaves it unchanged.
     ///
-    /// - Parameters:
-    ///   - messages: the messages; empty afterwards.
-    ///   - byteCount: how many bytes they have.
     /// - Returns: whether there is room for another.
     func fillReserved(by messages: inout MessageBuffer, byteCount: Int) -> Bool {
         // Set only where there is something to do: a returned value is copied, and that counts references.

@@ -3,7 +3,6 @@
 
 import PortSystem
 import RunLoopCore
-import Synchronization
 
 extension LocalPort {
     package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
@@ -82,11 +81,9 @@ extension LocalPort {
         return admit(&offered, exceedingLimit, sender, &hasRoom)
     }
 
-    /// Queues a message for which there was room when it was read from its socket.
+    /// Queues a message for which there was room when it was read from its socket; `hasRoom` is set to whether there is
+    /// room for another.
     ///
-    /// - Parameters:
-    ///   - offered: the message.
-    ///   - hasRoom: set to whether there is room for another.
     /// - Returns: whether it was queued: false when the port is dead.
     func admitFromSocket(_ offered: inout MachMessage?, _ hasRoom: inout Bool) -> Bool {
         if case .accepted = admit(&offered, true, nil, &hasRoom) { true } else { false }
@@ -108,35 +105,27 @@ extension LocalPort {
             return .accepted(wasEmpty: false)
         }
         // Set only where there is something to do: a returned value is copied, and that counts references.
-        var action: EnqueueAction?
+        var action: (sources: SourceList, task: TaskWaiter?, dropped: [MachMessage])?
         let admission = state.withLock { state in
             let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: sender)
             if case .accepted(let wasEmpty) = admission {
                 if wasEmpty || state.hasColdState || readsAhead {
-                    action = EnqueueAction(
+                    action = (
                         sources: wasEmpty && !state.isReceivedExclusively ? state.sources : SourceList(),
                         task: state.nextTask(),
-                        dropped: readsAhead ? state.mailbox.removeDropped() : [])
+                        dropped: readsAhead ? state.mailbox.removeDropped() : []
+                    )
                 }
                 if exceedingLimit { hasRoom = state.mailbox.hasRoomForSockets }
             }
             return admission
         }
-        if let action { follow(action) }
+        if let action {
+            action.sources.ring()
+            action.task?.wake()
+            for message in action.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
+        }
         return admission
-    }
-
-    /// What queueing a message requires; nil where that is nothing, the usual case.
-    private struct EnqueueAction {
-        var sources: SourceList
-        var task: TaskWaiter?
-        var dropped: [MachMessage]
-    }
-
-    private func follow(_ action: EnqueueAction) {
-        action.sources.ring()
-        action.task?.wake()
-        for message in action.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
     }
 }
 
@@ -150,17 +139,14 @@ extension LocalPort {
     /// Spins until there is room, or sleeping is the better wait.
     func spinForRoom(until deadline: MonotonicInstant) {
         guard var count = state.withLock({ $0.mailbox.countWithoutRoom }) else { return }
-        let now = MonotonicInstant.now
-        guard ProcessorAllowance.shared.allowsSpinning(at: now) else { return }
-        let end = min(deadline, now.advanced(by: Tuning.longestSpin))
         var uselessChecks = 0
-        while uselessChecks < Tuning.checksWithoutProgress {
-            for _ in 0..<Tuning.pausesBetweenChecks { sysPause() }
-            guard let (newCount, limit) = state.withLock({ $0.mailbox.fill }), newCount > limit / 2, .now < end else {
-                return
-            }
+        ProcessorAllowance.shared.spin(
+            until: min(deadline, .after(Tuning.longestSpin)), pauses: Tuning.pausesBetweenChecks
+        ) {
+            guard let (newCount, limit) = state.withLock({ $0.mailbox.fill }), newCount > limit / 2 else { return true }
             uselessChecks = newCount < count ? 0 : uselessChecks + 1
             count = newCount
+            return uselessChecks == Tuning.checksWithoutProgress
         }
     }
 }
@@ -209,46 +195,5 @@ extension LocalPort {
             return state.coldState.sockets
         }
         sockets?.resume()
-    }
-}
-
-// @unchecked: `message` is guarded by the lock of the port at which the sender waits; at no port, only one thread has
-// it.
-/// A sender that waits for room, with its message. The thread that makes room queues the message for it: so senders are
-/// served in order, and a later sender cannot overtake.
-final class BlockedSender: @unchecked Sendable {
-    private var message: MachMessage?
-    /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
-    let waiter: Waiter  // immutable
-
-    init(_ waiter: Waiter) {
-        self.waiter = waiter
-    }
-
-    /// The object of a thread's last wait: a stream whose sender is faster allocates nothing for its waits.
-    private static let spare = ObjectCache()
-
-    /// A sender that blocks its thread.
-    static func ofThread() -> BlockedSender { spare.take() as? BlockedSender ?? BlockedSender(.thread(ThreadEvent())) }
-
-    /// Moves its message in, before it waits.
-    func setMessage(_ message: inout MachMessage?) { swap(&self.message, &message) }
-
-    /// Moves out its message, to be queued.
-    func removeMessage() -> MachMessage? { message.take() }
-
-    /// Waits until it is woken.
-    ///
-    /// - Returns: whether it was: then no other thread will wake it.
-    func wait(until deadline: MonotonicInstant) -> Bool {
-        guard case .thread(let event) = waiter else { return false }
-        return event.wait(until: deadline)
-    }
-
-    /// Recycles it for the next thread that waits. It waits at no port, and no thread will wake it.
-    func recycle() {
-        guard case .thread(let event) = waiter else { return }
-        event.clear()
-        Self.spare.put(self)
     }
 }

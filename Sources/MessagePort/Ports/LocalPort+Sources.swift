@@ -44,7 +44,6 @@ extension LocalPort {
         }
     }
 
-    /// Messages no longer signal the source.
     func detach(_ source: RunLoopSource) {
         state.withLock { $0.sources.remove(source) }
     }
@@ -172,7 +171,6 @@ extension LocalPort {
         }
     }
 
-    /// How many connections its sockets have now.
     package var connectionCount: Int {
         state.withLock { $0.coldState.sockets }?.state.withLock { $0.members.count } ?? 0
     }
@@ -181,7 +179,6 @@ extension LocalPort {
 // MARK: - Listening
 
 extension LocalPort {
-    /// The source that alone receives from the port, if there is one.
     var onlySource: RunLoopSource? {
         if readsAhead || receivesElsewhere.load(ordering: .sequentiallyConsistent) { return nil }
         return state.withLock { state in
@@ -193,7 +190,6 @@ extension LocalPort {
 
     package var isReceivedElsewhere: Bool { receivesElsewhere.load(ordering: .relaxed) }
 
-    /// Another receiver will begin.
     func otherListenerWillBegin() {
         if isInherited { return }
         sockets?.endPollingWhileHandling()

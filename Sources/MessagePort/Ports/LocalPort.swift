@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortSystem
 package import RunLoopCore
 import Synchronization
 
@@ -72,7 +71,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var address: PortAddress?
         /// Addresses whose paths are gone.
         var oldAddresses: [PortAddress] = []
-        /// All addresses under which the port is known.
         var addresses: [PortAddress] { oldAddresses + (address.map { [$0] } ?? []) }
         /// How many messages were dequeued or leased since the sockets were last polled.
         var dequeuesSincePoll = 0
@@ -84,7 +82,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         weak var owner: (any AnyObject & Sendable)?
         /// Notices of the port's end; each drops its handler when its loop ends.
         var deathNotices: [LoopNotification<Void>] = []
-        /// No-senders notices.
         var senderNotices: [LoopNotification<Void>] = []
         /// What else ends with the port, such as its names.
         var endings: [Int: @Sendable () -> Void] = [:]
@@ -160,7 +157,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     // MARK: Receiving
 
-    /// Whether a message waits in the queue.
     var hasMessage: Bool {
         state.withLock { !$0.mailbox.queue.isEmpty }
     }
@@ -181,46 +177,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         return nil
     }
 
-    /// Dequeues the oldest message.
-    func dequeueMessage() -> MachMessage? {
-        var action: DequeueAction?
-        var message = state.withLock { $0.dequeue(for: nil, pollingAfter: Tuning.dequeuesBetweenPolls, &action) }
-        settle(&message, action)
-        return message
-    }
-
-    /// Dequeues the oldest message for a handler, records the handler as under way, and leases a batch of the next
-    /// messages if possible.
-    func dequeueMessage(for handler: ActiveHandlers.Handler, _ batch: inout MessageBatch?) -> MachMessage? {
-        var (action, missed) = (DequeueAction?.none, SourceList?.none)
-        var message = state.withLock { state in
-            defer { missed = state.endExclusiveReceive() }
-            let taken = state.dequeue(for: handler, pollingAfter: Tuning.dequeuesBetweenPolls, &action)
-            batch = taken == nil ? nil : state.leaseBatch(pollingAfter: Tuning.dequeuesBetweenPolls)
-            return taken
-        }
-        missed?.ring()
-        settle(&message, action)
-        return message
-    }
-
-    /// Does what the dequeue requires. The message is changed in place: a copy costs as much as the rest.
-    private func settle(_ message: inout MachMessage?, _ action: DequeueAction?) {
-        if let action, action.isWatched, let message { show(message) }
-        message?.noteDequeued()
-        if let action { follow(action) }
-    }
-
-    private func follow(_ action: DequeueAction) {
-        action.task?.wake()
-        action.sender?.waiter.wake()
-        for notice in action.notices { notice.notify(.possible) }
-        if action.mustPollSockets {
-            receiveFromSockets()
-            change { $0.endSlotReservation() }
-        }
-    }
-
     /// Changes the queue so that waiting senders may be admitted, and wakes and notifies all that this concerns.
     func change(_ body: (inout MailboxState) -> (senders: [BlockedSender], wasEmpty: Bool)) {
         let (senders, sources, task, notices) = state.withLock { state in
@@ -234,7 +190,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         for notice in notices { notice.notify(.possible) }
     }
 
-    /// How many packets may be read for one message.
     var receiveBudget: ReceiveBudget { readsAhead ? .choosing : .standard }
 
     @discardableResult
@@ -328,13 +283,11 @@ extension LocalPort {
         return number
     }
 
-    /// Withdraws what `whenDead` registered.
     package func cancelEnding(_ number: Int) {
         let ending = state.withLock { $0.coldState.endings.removeValue(forKey: number) }
         withExtendedLifetime(ending) {}
     }
 
-    /// What is left of a dead port.
     private typealias Cleanup = (
         sources: SourceList, coldState: ColdStorage<ColdState>, bounced: [MachMessage], waitingSenders: [BlockedSender],
         roomNotices: [LoopNotification<SendPossibility>]
@@ -400,7 +353,6 @@ extension LocalPort {
 // MARK: - Owner
 
 extension LocalPort {
-    /// The object that owns the port, while it exists.
     package var owner: (any AnyObject & Sendable)? {
         if isInherited { return nil }
         // Returned out of the lock: its release may lock again.

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortSystem
-
 /// A port's bounded queue, and the senders that wait for room in it: decides, does nothing else. It is not copyable, so
 /// that reading a part never copies the whole.
 struct MailboxState: ~Copyable {
-    /// The outcome of queueing a message.
     enum Admission {
         /// It is queued; `wasEmpty` says whether a receiver may be asleep.
         case accepted(wasEmpty: Bool)
@@ -163,10 +160,7 @@ struct MailboxState: ~Copyable {
 
     /// Queues messages in their reserved slots, unless the port is dead. None of them is a reply.
     ///
-    /// - Parameters:
-    ///   - messages: the messages; empty afterwards.
-    ///   - bytes: how many bytes they have.
-    /// - Returns: whether the queue was empty; nil when the port is dead, and `messages` is unchanged.
+    /// - Returns: whether the queue was empty; nil when the port is dead: then `messages`, otherwise empty now, is unchanged.
     mutating func fillReserved(by messages: inout MessageBuffer, byteCount bytes: Int) -> Bool? {
         let count = messages.count
         reservedSlots -= UInt16(count)
@@ -179,13 +173,8 @@ struct MailboxState: ~Copyable {
         return wasEmpty
     }
 
-    /// Dequeues the oldest message, and queues that of the longest-waiting sender.
-    ///
-    /// - Parameters:
-    ///   - reservingSlot: whether the freed slot is reserved for a message that waits in a socket, until
-    ///     `endSlotReservation`.
-    ///   - sender: the sender whose wait is over, if there is one.
-    /// - Returns: the message; nil when there is none.
+    /// Dequeues the oldest message, and queues that of the longest-waiting sender, which is set. With `reservingSlot`
+    /// the freed slot is reserved for a message that waits in a socket, until `endSlotReservation`.
     mutating func dequeue(reservingSlot: Bool = false, admitting sender: inout BlockedSender?) -> MachMessage? {
         guard var message = queue.popFirst() else { return nil }
         if message.cameByReplyRight {
@@ -294,14 +283,10 @@ struct MailboxState: ~Copyable {
 }
 
 extension MailboxState {
-    /// The notices for when there is room.
     var roomNotices: [LoopNotification<SendPossibility>] { contention.roomNotices }
 
-    /// Registers a notice for when there is room.
+    /// Registers a notice for when there is room, and forgets those of loops that have ended.
     ///
-    /// - Parameters:
-    ///   - notice: the notice.
-    ///   - over: notices to forget: those of loops that have ended.
     /// - Returns: what to deliver at once; nil when there is no room now.
     mutating func awaitRoom(
         _ notice: LoopNotification<SendPossibility>, forgetting over: Set<ObjectIdentifier>
@@ -320,24 +305,4 @@ extension MailboxState {
         defer { contention.roomNotices = [] }
         return contention.roomNotices
     }
-}
-
-/// What a port does with a message for which its queue has no room.
-///
-/// A message of another process is queued when the port's messages are received; until then it waits in the connection.
-/// So a sender of another process may find no room in the connection, and waits or its send fails, whatever the policy.
-/// The policy chooses among all that has arrived: the connections are drained before a message is received.
-///
-/// The policy ignores what comes through a send-once right (``MachPort/makeSendOnceRight()``), a reply or the notice
-/// that none will come: it is always queued, drops nothing, and is never dropped, for each right brings exactly one
-/// message.
-public enum QueuePolicy: Hashable, Sendable {
-    /// The sender waits until there is room, or its send fails because the queue is full. Nothing is lost.
-    case refuse
-    /// The oldest message in the queue makes room for the new one; a sender never waits. For logs and samples, where
-    /// the latest few matter.
-    case dropOldest
-    /// The new message replaces all that wait; a sender never waits. For a state of which only the newest value
-    /// matters.
-    case keepLatest
 }

@@ -12,12 +12,8 @@ struct PortWatcher: Sendable {
 }
 
 extension LocalPort {
-    /// The most watchers of a port.
     package static let watcherLimit = 16
 
-    /// Adds a watcher.
-    ///
-    /// - Returns: whether it may watch.
     func addWatcher(_ connection: SocketConnection, byteLimit: Int) -> Bool {
         forgetWatchers(besides: connection)
         return state.withLock { state in

@@ -21,7 +21,6 @@ final class ReplySlot: ReplyReceiver {
 
     private struct State: Sendable {
         var stage = Stage.waiting
-        /// The task that waits.
         var continuation: CheckedContinuation<Void, Never>?
         /// Notified when the request is abandoned.
         var watches: [@Sendable () -> Void] = []
@@ -37,12 +36,8 @@ final class ReplySlot: ReplyReceiver {
     private let wasRightRemoved = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
-    /// A slot for a request to a destination.
-    ///
-    /// - Parameters:
-    ///   - loop: the loop whose thread waits; nil for a task.
-    ///   - destination: the request's destination, connected already: `beginReplies` watches its connection, if it has
-    ///     one.
+    /// A slot for a request to a destination that is connected already: `beginReplies` watches its connection, if it has
+    /// one. The loop is that of the thread that waits; nil for a task.
     init(wakes loop: ThreadRunLoop?, for destination: (any PortEndpoint)? = nil) {
         self.loop = loop
         direct = (destination as? RemotePort)?.connection.map { ObjectIdentifier($0) }
@@ -173,117 +168,5 @@ final class ReplySlot: ReplyReceiver {
         old.continuation?.resume()
         loop?.wakeUp()
         return true
-    }
-}
-
-extension MachMessage {
-    /// The id of the message that a port gets when a send-once right to it was dropped unused, or died with its holder:
-    /// `MACH_NOTIFY_SEND_ONCE`.
-    public static let sendOnceNotification: Int32 = 0o107
-}
-
-/// Queues the one message of a send-once right at a port.
-final class PortReplyReceiver: ReplyReceiver {
-    /// Whether the port's end still abandons a reply.
-    private enum Phase {
-        case unobserved
-        case ending(Int)
-        case settled
-    }
-
-    private let localPort: LocalPort  // immutable
-    private let phase = Mutex(Phase.unobserved)
-
-    init(_ localPort: LocalPort) {
-        self.localPort = localPort
-    }
-
-    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
-        defer { settle() }
-        try localPort.checkProcess()
-        if case .dead = admit(message) { throw PortError(.deadName) }
-    }
-
-    func fail(_ error: PortError) {
-        defer { settle() }
-        var notice = MachMessage(id: MachMessage.sendOnceNotification)
-        if let code = error.remoteCode, let text = error.remoteText {
-            notice = MachMessage(
-                id: MachMessage.errorNotification, content: RemoteErrorContent(code: code, text: text))
-        }
-        _ = admit(notice)
-    }
-
-    private func admit(_ message: MachMessage) -> MailboxState.Admission {
-        var message = message
-        message.cameByReplyRight = true
-        var offered: MachMessage? = message
-        return localPort.admit(&offered, exceedingLimit: true)
-    }
-
-    func pollAbandonment() -> Bool { localPort.isDead }
-
-    func watchAbandonment(_ watcher: DeathWatcher) {
-        // Fails only in a forked child, which gets no notices of its parent's ports.
-        _ = try? localPort.watchDeath(watcher)
-    }
-
-    /// The end of the port abandons the reply.
-    func passAbandonment(to connection: any ReplyConnection, token: UInt64) {
-        let number = localPort.whenDead { [weak connection] in connection?.giveUp(token: token) }
-        guard let number else { return }
-        let isLate = phase.withLock { phase in
-            if case .settled = phase { return true }
-            phase = .ending(number)
-            return false
-        }
-        if isLate { localPort.cancelEnding(number) }
-    }
-
-    /// The reply has come, or will not come: the port's end no longer matters.
-    private func settle() {
-        if localPort.isInherited { return }
-        let old = phase.withLock { phase in
-            defer { phase = .settled }
-            return phase
-        }
-        if case .ending(let number) = old { localPort.cancelEnding(number) }
-    }
-
-    /// From now on the port's own receiver reads the connection.
-    func expectReply(over connection: any ReplyConnection) throws(PortError) {
-        try localPort.openSockets().add(over: connection)
-    }
-}
-
-/// Requests that end with one object, through which they wait for replies.
-package final class RequestGroup: Sendable {
-    /// The requests under way; nil when the group is closed.
-    private let slots = Mutex<[ObjectIdentifier: ReplySlot]?>([:])
-
-    /// A group without requests.
-    package init() {}
-
-    /// Adds a request.
-    ///
-    /// - Throws: `invalidPort` when the group is closed.
-    func begin(_ slot: ReplySlot) throws(PortError) {
-        let isClosed = slots.withLock { slots in
-            slots?[ObjectIdentifier(slot)] = slot
-            return slots == nil
-        }
-        if isClosed { throw PortError(.invalidPort) }
-    }
-
-    /// Removes a request.
-    func end(_ slot: ReplySlot) {
-        let slot = slots.withLock { $0?.removeValue(forKey: ObjectIdentifier(slot)) }
-        withExtendedLifetime(slot) {}
-    }
-
-    /// Abandons all requests under way, and refuses new ones.
-    package func close(_ error: PortError) {
-        guard let slots = slots.withLock({ $0.take() }) else { return }
-        for slot in slots.values { slot.giveUp(error) }
     }
 }

@@ -86,7 +86,6 @@ extension LocalPort {
         return isCounted ? CountedRight(self) : nil
     }
 
-    /// The last copy of a right of this process was released.
     func rightDidEnd() {
         if isInherited { return }
         changeSenders { $0.rightDidEnd() }
@@ -107,12 +106,10 @@ extension LocalPort {
         state.withLock { $0.senders.clientDidConnect() }
     }
 
-    /// No client came, or only a watcher.
     func clientDidNotConnect() {
         changeSenders { $0.clientDidNotConnect() }
     }
 
-    /// A client's connection has ended.
     func clientDidDisconnect() {
         changeSenders { $0.clientDidDisconnect() }
     }

@@ -63,7 +63,6 @@ enum WaitGraph {
         return outer
     }
 
-    /// The thread of the loop no longer waits.
     static func leave(_ loop: ThreadRunLoop, for outer: ParentWait) {
         note(outer, at: loop)
     }

@@ -69,7 +69,6 @@ extension MachPort {
         if !isValid { callInvalidationHandler() }
     }
 
-    /// Whether there is something to call when the port becomes invalid.
     package var hasInvalidationHandler: Bool {
         localPort.isInherited ? false : state.withLock { $0.coldState?.invalidationHandler != nil }
     }
@@ -162,11 +161,17 @@ private final class DispatcherCall: Sendable {
 
 /// One dispatcher, and its block under way. It retains the port, and until its source ends the port's owner.
 private final class PortDispatch: SourceRoutine {
-    private struct State {
+    private enum Phase {
+        case idle
         /// A block is enqueued, or is being called.
-        var isBusy = false
-        /// The source does not watch the port's sockets until the block has returned: they stay readable meanwhile.
-        var isPaused = false
+        case busy
+        /// As `busy`, and the source does not watch the port's sockets until the block has returned: they stay readable
+        /// meanwhile.
+        case paused
+    }
+
+    private struct State {
+        var phase = Phase.idle
         weak var source: RunLoopSource?
         var owner: (any AnyObject & Sendable)?
     }
@@ -190,7 +195,9 @@ private final class PortDispatch: SourceRoutine {
     }
 
     /// While there is a block the I/O thread has nothing to check: the block checks for the next message itself.
-    func isReady() -> Bool { state.withLock { !$0.isBusy } && port.localPort.hasMessage(inGeneration: generation) }
+    func isReady() -> Bool {
+        state.withLock { $0.phase == .idle } && port.localPort.hasMessage(inGeneration: generation)
+    }
 
     /// The source is in one mode of one loop, so it has ended. A block that is still under way retains only the port.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
@@ -199,26 +206,26 @@ private final class PortDispatch: SourceRoutine {
         withExtendedLifetime(owner) {}
     }
 
-    /// Called on the I/O thread when there may be a message.
+    /// Called on the I/O thread when there may be a message: has a block enqueued, unless there is one.
     func perform() -> SourceOutcome {
-        begin()
-        return .handled
-    }
-
-    /// Has a block enqueued, unless there is one.
-    private func begin() {
-        let isBusy = state.withLock { state in
-            if state.isBusy { state.isPaused = true }
-            return state.isBusy
+        let (isBusy, source) = state.withLock { state in
+            if state.phase == .idle { return (false, state.source) }
+            state.phase = .paused
+            return (true, state.source)
         }
-        if isBusy { return pause() }
+        if isBusy {
+            // Until the block has returned.
+            if let source { port.localPort.pause(source) { state.withLock { $0.phase == .paused } } }
+            return .handled
+        }
         port.localPort.receiveFromSockets()
         guard port.localPort.hasMessage(inGeneration: generation) else {
-            if let source = state.withLock({ $0.source }) { port.localPort.pauseWhileBlocked(source) }
-            return
+            if let source { port.localPort.pauseWhileBlocked(source) }
+            return .handled
         }
-        state.withLock { $0.isBusy = true }
+        state.withLock { $0.phase = .busy }
         enqueueNext()
+        return .handled
     }
 
     private func enqueueNext() {
@@ -227,26 +234,18 @@ private final class PortDispatch: SourceRoutine {
         call.end()
     }
 
-    /// Stops watching the sockets until the block has returned.
-    private func pause() {
-        guard let source = state.withLock({ $0.source }) else { return }
-        try? source.watch(pollable: nil)
-        if state.withLock({ !$0.isPaused }), let sockets = port.localPort.sockets {
-            source.watchSoon(pollable: sockets.rawValue)
-        }
-    }
-
     /// The block. When it is called before its dispatcher has returned, the I/O thread checks for the next message:
     /// nested blocks would exhaust the stack.
     private func handle(calledFrom call: DispatcherCall) {
         _ = port.handleMessages(generation) { false }
         if !call.isOnThisThread, port.localPort.hasMessage(inGeneration: generation) { return enqueueNext() }
         let (source, wasPaused) = state.withLock { state in
-            defer { (state.isBusy, state.isPaused) = (false, false) }
-            return (state.source, state.isPaused)
+            defer { state.phase = .idle }
+            return (state.source, state.phase == .paused)
         }
-        if wasPaused, let sockets = port.localPort.sockets { source?.watchSoon(pollable: sockets.rawValue) }
-        source?.ring()
+        guard let source else { return }
+        if wasPaused { port.localPort.resume(source) }
+        source.ring()
     }
 }
 
@@ -304,64 +303,5 @@ extension MachPort {
     public var delegate: (any MachPortDelegate)? {
         if localPort.isInherited { return nil }
         return state.withLock { $0.coldState?.delegate }?.object
-    }
-}
-
-/// The routine of a port's source that other code may have, or of a port that belongs to another object: it retains the
-/// port, or that object, while the source is in a loop, and only then.
-final class UnownedSourceRoutine: SourceRoutine {
-    private struct State {
-        weak var source: RunLoopSource?
-        /// The port, or what owns it, while the source is in a loop.
-        var retained: (any AnyObject & Sendable)?
-    }
-
-    private weak let port: MachPort?
-    private let localPort: LocalPort  // immutable
-    private let generation: UInt64  // immutable
-    private let state = Mutex(State())  // locked before the source's lock
-
-    init(_ port: MachPort, _ generation: UInt64) {
-        self.port = port
-        localPort = port.localPort
-        self.generation = generation
-    }
-
-    /// Sets the source of this routine.
-    func setSource(_ source: RunLoopSource) {
-        state.withLock { $0.source = source }
-    }
-
-    var checksWhenPerformed: Bool { true }
-    func isReady() -> Bool { localPort.hasMessage(inGeneration: generation) }
-    func visitPollables(_ body: (any BusyPollable) -> Void) { localPort.visitPollables(body) }
-
-    func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
-        retainWhileInLoop()
-        localPort.otherListenerWillBegin()
-    }
-
-    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
-        let port = port
-        localPort.otherListenerWillBegin()
-        retainWhileInLoop()
-        port?.dropUnusedSource()
-    }
-
-    func perform() -> SourceOutcome { perform { false } }
-
-    func perform(while beginNextPass: () -> Bool) -> SourceOutcome {
-        port?.handleMessages(generation, while: beginNextPass) ?? .nothing
-    }
-
-    /// Called after each entry into a mode and each leave: so the last call sees the final state.
-    private func retainWhileInLoop() {
-        let retained: (any AnyObject & Sendable)? = localPort.owner ?? port
-        let old = state.withLock { state in
-            let old = state.retained
-            state.retained = state.source?.loops.isEmpty == false ? retained : nil
-            return old
-        }
-        withExtendedLifetime(old) {}  // the port may end with it, and the source with that
     }
 }

@@ -168,11 +168,6 @@ extension SourceLabel {
 }
 
 extension ThreadRunLoop {
-    /// Adds a source whose descriptor the kernel may refuse to watch.
-    package func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {
-        try PortError.converting(tryAdd(source, to: mode))
-    }
-
     /// Schedules a port on this loop. `-[NSRunLoop addPort:forMode:]`.
     ///
     /// - Parameters:

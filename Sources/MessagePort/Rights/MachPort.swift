@@ -116,6 +116,13 @@ extension MachPort: Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
+extension MachPort: CustomStringConvertible {
+    /// The port's number in this process and its queue: for people, and of no fixed form.
+    public var description: String {
+        isValid ? "\(localPort.label) (\(queueCount) of \(queueLimit) messages)" : "\(localPort.label) (invalid)"
+    }
+}
+
 // MARK: - Receiving
 
 extension RunLoopMode {

@@ -158,119 +158,58 @@ extension ReplySlot {
     }
 }
 
-// MARK: - AsyncSend
+// MARK: - Values
 
 extension SendRight {
-    /// Sends a message and suspends the task while the port's queue is full.
-    ///
-    /// Otherwise as the blocking form: messages of one task over one right arrive in the order in which they were sent.
-    /// A task that is cancelled before the call sends nothing; the asynchronous `request` documents how soon a
-    /// cancellation ends the wait for room. ``trySend(_:)`` never waits, so it needs no such form.
+    /// Sends a value as a message of one part, waiting while the port's queue is full.
     ///
     /// - Parameters:
-    ///   - message: the message. It stays the caller's; after an error it can be sent again.
+    ///   - content: the value.
+    ///   - id: what the message is about.
     ///   - limit: how long to wait for room. Zero or less never waits, but still sends when there is room.
-    /// - Throws: what the blocking form throws; ``PortError/Code/cancelled``. Nothing was delivered then.
-    nonisolated(nonsending) public func send(_ message: MachMessage, within limit: Duration) async throws(PortError) {
-        if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
-        let sending = TaskWaiter(until: .after(limit))
-        defer { sending.finish() }
-        do throws(PortError) {
-            try await destination.send(message, waiting: sending)
-        } catch {
-            throw destination.naming(error)
-        }
-    }
-}
-
-// MARK: - CurrentLoop
-
-// For code that has a thread of its own: the loop is that thread's. A task names a loop.
-extension SendRight {
-    /// Asks for one notice, on the current thread's run loop, when the port is gone. See ``notifyWhenDead(on:in:_:)``.
-    ///
-    /// - Parameters:
-    ///   - mode: the mode in which to call the handler.
-    ///   - handler: called once on this thread; soon when the port is gone already.
-    /// - Returns: the request, to withdraw it.
-    /// - Throws: as ``notifyWhenDead(on:in:_:)``.
-    @available(*, noasync, message: "A task has no thread of its own: use `notifyWhenDead(on:)`.")
-    @discardableResult
-    public func notifyWhenDead(
-        in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
-    ) throws(PortError) -> NoticeRequest {
-        try notifyWhenDead(on: .current, in: mode, handler)
+    /// - Throws: as `send(_:within:)`.
+    public func send<Content: MessageContent>(_ content: Content, id: Int32 = 0, within limit: Duration)
+        throws(PortError)
+    {
+        try send(MachMessage(id: id, content: content), within: limit)
     }
 
-    /// Asks for one notice, on the current thread's run loop, when there is room. See
-    /// ``notifyWhenSendPossible(on:in:_:)``.
+    /// Sends a value and waits for the one reply, a value too.
     ///
     /// - Parameters:
-    ///   - mode: the mode in which to call the handler.
-    ///   - handler: called once on this thread.
-    /// - Returns: the request, to withdraw it.
-    /// - Throws: as ``notifyWhenSendPossible(on:in:_:)``.
-    @available(*, noasync, message: "A task has no thread of its own: use `notifyWhenSendPossible(on:)`.")
-    @discardableResult
-    public func notifyWhenSendPossible(
-        in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (SendPossibility) -> Void
-    ) throws(PortError) -> NoticeRequest {
-        try notifyWhenSendPossible(on: .current, in: mode, handler)
+    ///   - content: the value to send.
+    ///   - reply: what the reply is.
+    ///   - id: what the message is about.
+    ///   - sendLimit: how long to wait for room in the port's queue.
+    ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    ///   - mode: the mode to run the current loop in.
+    /// - Returns: the reply.
+    /// - Throws: as ``request(_:sendLimit:replyLimit:mode:)``; ``PortError/Code/malformedContent`` when the reply is
+    ///   not such a value.
+    public func request<Content: MessageContent, Reply: MessageContent>(
+        _ content: Content, as reply: Reply.Type = Reply.self, id: Int32 = 0, sendLimit: Duration = .seconds(10),
+        replyLimit: Duration = .seconds(10), mode: RunLoopMode = .portReply
+    ) throws(PortError) -> Reply {
+        try request(
+            MachMessage(id: id, content: content), sendLimit: sendLimit, replyLimit: replyLimit, mode: mode
+        ).content()
     }
-}
 
-extension SendOnceRight {
-    /// Asks for one notice, on the current thread's run loop, when the requester no longer waits.
-    ///
-    /// See ``setCancellationHandler(on:in:_:)``.
+    /// Sends a value and suspends the task until its one reply comes, a value too.
     ///
     /// - Parameters:
-    ///   - mode: the mode in which to call the handler.
-    ///   - handler: called once on this thread.
-    @available(*, noasync, message: "A task has no thread of its own: use `setCancellationHandler(on:)`.")
-    public func setCancellationHandler(in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void) {
-        setCancellationHandler(on: .current, in: mode, handler)
-    }
-}
-
-extension MachMessage {
-    /// Asks for one notice, on the current thread's run loop, when the requester no longer waits for the reply.
-    ///
-    /// See ``setCancellationHandler(on:in:_:)``.
-    ///
-    /// - Parameters:
-    ///   - mode: the mode in which to call the handler.
-    ///   - handler: called once on this thread. It should not hold the message.
-    @available(*, noasync, message: "A task has no thread of its own: use `setCancellationHandler(on:)`.")
-    public func setCancellationHandler(in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void) {
-        setCancellationHandler(on: .current, in: mode, handler)
-    }
-}
-
-// MARK: - Notices
-
-extension SendRight {
-    /// Asks for one notice, on a run loop, when a message may be sent: for use after ``trySend(_:)`` found the queue
-    /// full. `MACH_NOTIFY_SEND_POSSIBLE`.
-    ///
-    /// Each request is answered exactly once: soon when there is room already, and when the port is gone. It is dropped
-    /// when the loop's thread ends. It reserves no slot: when several wait for room, all are notified, and one that
-    /// finds the queue full again asks again. For a port of another process, room means room in the connection: its
-    /// queue may still be full then, and the message waits in the kernel. While the notice waits there, it uses one
-    /// descriptor, and retains the connection.
-    ///
-    /// - Parameters:
-    ///   - loop: the loop on which to call the handler.
-    ///   - mode: the mode in which to call it.
-    ///   - handler: called once on the loop's thread.
-    /// - Returns: the request, to withdraw it.
-    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
-    @discardableResult
-    public func notifyWhenSendPossible(
-        on loop: ThreadRunLoop, in mode: RunLoopMode = .common,
-        _ handler: @escaping @Sendable (SendPossibility) -> Void
-    ) throws(PortError) -> NoticeRequest {
-        try destination.checkProcess()  // before the loop's lock is acquired
-        return try NoticeRequest.pending(on: loop, in: mode, handler, destination.watchRoom)
+    ///   - content: the value to send.
+    ///   - reply: what the reply is.
+    ///   - id: what the message is about.
+    ///   - sendLimit: how long to wait for room in the port's queue.
+    ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    /// - Returns: the reply.
+    /// - Throws: as ``request(_:sendLimit:replyLimit:)``; ``PortError/Code/malformedContent`` when the reply is not
+    ///   such a value.
+    nonisolated(nonsending) public func request<Content: MessageContent, Reply: MessageContent>(
+        _ content: Content, as reply: Reply.Type = Reply.self, id: Int32 = 0, sendLimit: Duration = .seconds(10),
+        replyLimit: Duration = .seconds(10)
+    ) async throws(PortError) -> Reply {
+        try await request(MachMessage(id: id, content: content), sendLimit: sendLimit, replyLimit: replyLimit).content()
     }
 }

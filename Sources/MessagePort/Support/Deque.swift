@@ -4,7 +4,7 @@
 /// A double-ended queue: a ring buffer that grows by doubling, and shrinks only when all elements are removed at once.
 struct Deque<Element: Sendable>: Sendable {
     private var slots: [Element?] = []
-    // Four bytes each: every port has a deque.
+    // Four bytes each: every connection has a deque.
     private var storedHead: UInt32 = 0
     private var storedCount: UInt32 = 0
 
@@ -20,7 +20,6 @@ struct Deque<Element: Sendable>: Sendable {
         set { storedHead = UInt32(newValue) }
     }
 
-    /// The oldest element.
     var first: Element? { count == 0 ? nil : slots[head] }
 
     mutating func append(_ element: consuming Element) {
@@ -29,7 +28,6 @@ struct Deque<Element: Sendable>: Sendable {
         count += 1
     }
 
-    /// Puts an element before all others.
     mutating func prepend(_ element: consuming Element) {
         if count == slots.count { grow() }
         head = (head + slots.count - 1) & (slots.count - 1)

@@ -26,7 +26,8 @@ public struct PeerIdentity: Hashable, Sendable {
         self.init(processID: credentials.process, userID: credentials.user, groupID: credentials.group)
     }
 
-    /// This process.
+    /// This process. Asks the kernel for all three each time: a process may change its user, and a forked child has
+    /// another id.
     public static var current: PeerIdentity {
         PeerIdentity(processID: sysProcessID(), userID: sysUserID(), groupID: sysGroupID())
     }

@@ -25,7 +25,6 @@ final class SendLock: Sendable {
         var nonblocking: [Entry] { waiting.filter(\.isNonblocking) }
     }
 
-    /// A slot in the queue of waiters.
     private final class Entry: Sendable {
         let waiter: Waiter  // immutable
         /// Whether it does not wait for a holder that waits for room.
@@ -40,10 +39,8 @@ final class SendLock: Sendable {
     private let lockState = Atomic<UInt8>(LockState.free)
     private let state = Mutex(State())
 
-    /// Whether it is locked.
     var isLocked: Bool { lockState.load(ordering: .sequentiallyConsistent) != LockState.free }
 
-    /// How many senders wait for the lock.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
     /// Locks; waits until the deadline.

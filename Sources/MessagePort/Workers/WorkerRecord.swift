@@ -15,14 +15,12 @@ import Synchronization
 
 final class WorkerRecord: Sendable {
     struct State {
-        /// The worker's first message.
         var checkIn: MachMessage?
         /// The error that ended a thread's body.
         var failure: String?
         var exit: WorkerExit?
         /// nil for a thread.
         var process: LaunchedProcess?
-        /// Notices of the worker's end.
         var notices: [LoopNotification<WorkerExit>] = []
         /// They watch the process descriptor for threads that wait for workers.
         var sources: [RunLoopSource] = []
@@ -67,7 +65,6 @@ final class WorkerRecord: Sendable {
         return true
     }
 
-    /// Records the process that was started.
     func setProcess(_ process: LaunchedProcess) {
         state.withLock { $0.process = process }
     }
@@ -91,12 +88,9 @@ final class WorkerRecord: Sendable {
     /// left alone.
     func killProcess() {
         guard exit == nil, let process else { return }
-        do throws(SystemError) {
-            try process.signal(SIGKILL)
-            _ = try sysPoll(process.rawValue, .readable, until: .distantFuture)
-        } catch {
-            return
-        }
+        guard (try? process.signal(SIGKILL)) != nil,
+            (try? sysPoll(process.rawValue, .readable, until: .distantFuture)) != nil
+        else { return }
         reap()
     }
 
@@ -104,12 +98,7 @@ final class WorkerRecord: Sendable {
     func reap() {
         finish { state in
             // Under the lock, so that the thread that waits for the process is the one that records how it ended.
-            guard let process = state.process else { return nil }
-            do throws(SystemError) {
-                return try process.reap().map { WorkerExit($0) }
-            } catch {
-                return nil
-            }
+            state.process.flatMap { (try? $0.reap()) ?? nil }.map { WorkerExit($0) }
         }
     }
 
@@ -139,8 +128,7 @@ extension WorkerRecord {
 
     /// Delivers the notice once, when the worker has ended.
     func watch(_ notice: LoopNotification<WorkerExit>) throws(PortError) {
-        let source = RunLoopSource(
-            name: Self.noticeName, keepsModeAlive: false, routine: EndRoutine(record: self))
+        let source = RunLoopSource(name: Self.noticeName, keepsModeAlive: false, routine: self)
         if let process, exit == nil { try PortError.converting(source.watch(pollable: process.rawValue)) }
         notice.attach(source)
         if notice.isOver { return }  // the loop has ended
@@ -162,7 +150,6 @@ extension WorkerRecord {
         if notice.loop.hasEnded { notice.cancel() }
     }
 
-    /// How many notices are pending.
     var noticeCount: Int { state.withLock { $0.notices }.count { !$0.isOver } }
 
     /// The source is invalid once the worker has ended, so that a process descriptor, which stays readable then, wakes
@@ -194,12 +181,10 @@ extension WorkerRecord {
     }
 }
 
-/// Notices the end of a worker process.
-private struct EndRoutine: SourceRoutine {
-    let record: WorkerRecord
-
+/// The routine of sources that check for the end of a worker process.
+extension WorkerRecord: SourceRoutine {
     func perform() -> SourceOutcome {
-        record.reap()
+        reap()
         return .nothing
     }
 }

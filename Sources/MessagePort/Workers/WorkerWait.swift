@@ -12,12 +12,7 @@ extension RunLoopMode {
 
 /// A wait for workers, on the calling thread's loop, and how to end it from elsewhere.
 final class WorkerWait: Sendable {
-    private struct State {
-        var isCancelled = false
-        var loop: ThreadRunLoop?
-    }
-
-    private let state = Mutex(State())
+    private let state = Mutex<(isCancelled: Bool, loop: ThreadRunLoop?)>((false, nil))
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
@@ -30,13 +25,10 @@ final class WorkerWait: Sendable {
         loop?.wakeUp()
     }
 
-    /// Waits in a private mode: receives the workers' check-ins, and notices their ends.
+    /// Waits in a private mode, while the condition holds, which is called on this thread after each event: receives the
+    /// workers' check-ins, if `receivesAll` also what they send after that, as far as there is room, and notices their
+    /// ends.
     ///
-    /// - Parameters:
-    ///   - workers: the workers to wait for.
-    ///   - receivesAll: whether to receive what they send after the check-in, too, as far as there is room.
-    ///   - deadline: when to stop waiting.
-    ///   - condition: whether to continue; called on this thread after each event.
     /// - Throws: when the loop cannot watch the workers' descriptors.
     func wait(
         for workers: [PortWorker], receivingAll receivesAll: Bool = false, until deadline: MonotonicInstant,
@@ -45,23 +37,23 @@ final class WorkerWait: Sendable {
         let loop = ThreadRunLoop.current
         state.withLock { $0.loop = loop }
         var sources: [RunLoopSource] = []
-        var watches: [MessageWatch] = []
+        var waits: [MessageWait] = []
         for worker in workers { worker.record.beginWait(on: loop) }
         defer {
             for worker in workers {
                 worker.record.endWait(on: loop)
                 worker.record.forget(sources)
             }
-            for index in watches.indices { watches[index].end() }
+            for index in waits.indices { waits[index].end() }
             for source in sources { source.invalidate() }
         }
         for worker in workers {
-            if let watch = try MessageWatch(worker, continuesAfterCheckIn: receivesAll) {
-                watches.append(watch)
-                sources.append(watch.source)
+            if let wait = try MessageWait(worker, continuesAfterCheckIn: receivesAll) {
+                waits.append(wait)
+                sources.append(wait.source)
             }
             if let process = worker.record.process { sources.append(worker.endSource(process)) }
-            // What came before the watch began.
+            // What came before the wait began.
             worker.port.localPort.receiveFromSockets()
             worker.record.reap()
         }
@@ -69,7 +61,7 @@ final class WorkerWait: Sendable {
         _ = loop.run(
             mode: .workerWait, until: deadline,
             while: {
-                for index in watches.indices { watches[index].update(on: loop) }
+                for index in waits.indices { waits[index].update(on: loop) }
                 return !isCancelled && condition()
             })
     }
@@ -78,8 +70,8 @@ final class WorkerWait: Sendable {
 /// Receives a worker's check-in from the sockets of its launcher's port, and if it continues, what follows.
 ///
 /// Other messages of the worker are for the port, and are not dequeued here. So once the worker has checked in and the
-/// watch does not continue, or the port's queue is full, the sockets may stay readable: then they are not watched.
-private struct MessageWatch {
+/// wait does not continue, or the port's queue is full, the sockets may stay readable: then they are not watched.
+private struct MessageWait {
     let source: RunLoopSource
     private let localPort: LocalPort
     private let record: WorkerRecord
@@ -88,7 +80,7 @@ private struct MessageWatch {
     /// Waits for room in the port's queue.
     private var notice: LoopNotification<SendPossibility>?
 
-    /// - Returns: nil when the worker has checked in and the watch does not continue, or its port is dead.
+    /// - Returns: nil when the worker has checked in and the wait does not continue, or its port is dead.
     init?(_ worker: PortWorker, continuesAfterCheckIn: Bool) throws(PortError) {
         if worker.sendRight != nil, !continuesAfterCheckIn { return nil }
         let localPort = worker.port.localPort
@@ -110,9 +102,9 @@ private struct MessageWatch {
             notice = room
             // It only fails in a forked child, whose copy of the port never has room.
             try? localPort.watchRoom(room)
-        } else if notice?.isOver == true, let sockets = localPort.sockets {
+        } else if notice?.isOver == true {
             notice = nil
-            source.watchSoon(pollable: sockets.rawValue)
+            localPort.resume(source)
         }
     }
 

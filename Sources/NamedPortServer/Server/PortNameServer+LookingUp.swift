@@ -205,16 +205,16 @@ extension PortNameServer {
     /// Watches the messages of the port that has a name: `byteLimit` bytes of each.
     ///
     /// - Returns: the watch, already begun.
-    /// - Throws: `nameUnknown`; as `PortWatch.init`.
+    /// - Throws: `nameUnknown`; as `MessageTap.init`.
     package func watchMessages(
         of name: String, byteLimit: Int, until deadline: MonotonicInstant
-    ) throws(PortError) -> PortWatch {
+    ) throws(PortError) -> MessageTap {
         let portName = try PortName(name)
         guard let (record, _) = try NameRecord.read(of: portName, in: openDirectory().names) else {
             throw PortError(.nameUnknown, subject: .name(name))
         }
         do throws(PortError) {
-            return try PortWatch(PortAddress(path: record.socketPath), byteLimit: byteLimit, until: deadline)
+            return try MessageTap(PortAddress(path: record.socketPath), byteLimit: byteLimit, until: deadline)
         } catch {
             // A record may be left by an owner that was killed.
             throw error.code == .deadName ? PortError(.nameUnknown, subject: .name(name)) : error.at(name: name)

@@ -5,8 +5,7 @@ package import PortSystem
 import Synchronization
 
 /// Watches the messages of a port of another process, over a connection of its own.
-package struct PortWatch: ~Copyable {
-    /// What a watch reports.
+package struct MessageTap: ~Copyable {
     package enum Event: Hashable, Sendable {
         /// A message was dequeued, and `leftOut` messages before it were left out.
         case message(WatchedMessage, leftOut: UInt64)
@@ -17,12 +16,8 @@ package struct PortWatch: ~Copyable {
     private let query: PortQuery
     private var lastNumber: UInt64?
 
-    /// Asks to watch the messages of a port.
+    /// Asks to watch the messages of a port: that many bytes of each, ``WatchedMessage/byteLimit`` at most.
     ///
-    /// - Parameters:
-    ///   - address: the port's address.
-    ///   - byteLimit: how many bytes of each message; ``WatchedMessage/byteLimit`` at most.
-    ///   - deadline: when to stop waiting.
     /// - Throws: `notWatchable` when its owner does not allow it, `deadName` when no process listens there,
     ///   `replyTimedOut` when no answer came; the errors of a connection to the port.
     package init(_ address: PortAddress, byteLimit: Int, until deadline: MonotonicInstant) throws(PortError) {

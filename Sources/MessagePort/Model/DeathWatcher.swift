@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+package import RunLoopCore
+
+/// A handler to call when a port has ended, and the run loop on which to call it.
+package final class DeathWatcher: Sendable {
+    package let loop: ThreadRunLoop  // immutable
+    package let mode: RunLoopMode  // immutable
+    package let handler: @Sendable () -> Void  // immutable
+
+    package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
+        self.loop = loop
+        self.mode = mode
+        self.handler = handler
+    }
+
+    package func notify() {
+        loop.perform(in: [mode], name: "port end", handler)
+    }
+}

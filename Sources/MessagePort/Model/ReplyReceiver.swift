@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+package import PortSystem
+package import RunLoopCore
+
+/// A connection to another process over which a reply may come.
+package protocol ReplyConnection: AnyObject, Sendable {
+    /// The source by which a loop receives from the connection; nil when it is closed.
+    func replySource() throws(PortError) -> RunLoopSource?
+    /// Reports to the peer that the requester with the token no longer waits.
+    func giveUp(token: UInt64)
+}
+
+/// What waits for a reply.
+package protocol ReplyReceiver: AnyObject, Sendable {
+    /// Delivers the reply. Waits for room until the deadline, where there is a queue that can be full.
+    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
+    /// Delivers the reply as it came from another process. Never waits; what has no room yet follows when there is.
+    func forward(_ message: MachMessage) throws(PortError)
+    /// Reports that no reply will come, and why.
+    func fail(_ error: PortError)
+    /// The reply will come over this connection, so the receiver must receive from it.
+    func expectReply(over connection: any ReplyConnection) throws(PortError)
+
+    /// The message with the reply right was dequeued.
+    func noteRead()
+    /// The reply right left its message, or its message has outlived the handler: from now on any thread may hold it.
+    func noteRightRemoved()
+    /// Whether the requester no longer waits for the reply. Reads what has come from it.
+    func pollAbandonment() -> Bool
+    /// Notifies the watcher once, when the requester no longer waits for the reply; at once when that is so already.
+    func watchAbandonment(_ watcher: DeathWatcher)
+    /// Has the connection report, when the requester no longer waits, that the message that asked with the token is
+    /// abandoned.
+    func passAbandonment(to connection: any ReplyConnection, token: UInt64)
+    /// The token of the request that the requester itself sent over the connection, and that `passAbandonment` was
+    /// called with; nil when there was none.
+    func token(over connection: any ReplyConnection) -> UInt64?
+}
+
+extension ReplyReceiver {
+    /// A receiver of this process always has room.
+    package func forward(_ message: MachMessage) throws(PortError) {
+        try deliver(message, until: .distantPast)
+    }
+
+    package func noteRead() {}
+    package func noteRightRemoved() {}
+    package func pollAbandonment() -> Bool { false }
+    package func watchAbandonment(_ watcher: DeathWatcher) {}
+    package func passAbandonment(to connection: any ReplyConnection, token: UInt64) {}
+    package func token(over connection: any ReplyConnection) -> UInt64? { nil }
+}

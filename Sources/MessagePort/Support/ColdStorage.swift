@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// A value that can start blank. It is not copyable, so reading a part of it never copies the whole.
+protocol ColdValue: ~Copyable, Sendable {
+    init()
+    /// The box that all blank values share: read only.
+    static var blank: ColdBox<Self> { get }
+}
+
+// @unchecked: the value is guarded by what guards the property whose box it is.
+/// The storage of a value that is no longer blank. It is behind a pointer, so that no access needs an exclusivity
+/// check.
+@safe final class ColdBox<Value: ColdValue & ~Copyable>: @unchecked Sendable {
+    fileprivate let pointer: UnsafeMutablePointer<Value>  // immutable
+
+    init() {
+        unsafe pointer = .allocate(capacity: 1)
+        unsafe pointer.initialize(to: Value())
+    }
+
+    deinit {
+        unsafe pointer.deinitialize(count: 1)
+        unsafe pointer.deallocate()
+    }
+}
+
+/// A value that usually stays blank: until its first change it takes the room of a pointer. A copy of the property
+/// shares the value, so one of the two has to reset its own to blank.
+///
+/// Each accessor has one `yield`: the compiler inlines such an accessor. With more than one it allocates memory for
+/// each access.
+struct ColdStorage<Value: ColdValue & ~Copyable>: Sendable {
+    private var box: ColdBox<Value>?
+
+    var value: Value {
+        @inline(__always) _read {
+            let box = box ?? Value.blank
+            yield unsafe box.pointer.pointee
+        }
+        @inline(__always) _modify {
+            if box == nil { box = ColdBox() }
+            let box = box ?? Value.blank
+            yield unsafe &box.pointer.pointee
+        }
+    }
+
+    /// Whether it has no value of its own; does not read the value.
+    var isBlank: Bool { box == nil }
+
+    /// Moves the value out, and leaves a blank one.
+    mutating func take() -> ColdStorage {
+        defer { box = nil }
+        return self
+    }
+}
