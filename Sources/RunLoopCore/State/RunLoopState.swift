@@ -114,7 +114,8 @@ struct RunLoopState: Sendable {
     func isEmpty(_ mode: Int) -> Bool {
         var count = modes[mode].lastingCount
         // The main queue does not keep a run going that was started inside it and cannot serve it.
-        if let mainQueue, mainQueue.isServed, registrations.registration(of: mainQueue.source, in: mode) != nil {
+        if let mainQueue, mainQueue.service != .idle, registrations.registration(of: mainQueue.source, in: mode) != nil
+        {
             count -= 1
         }
         return count == 0 && !hasBlock(for: mode)
@@ -358,15 +359,4 @@ extension RunLoopState {
         guard let first = modes[mode].ready.first else { return true }
         return first == number && modes[mode].ready.dequeueForPerform(number, &registrations)
     }
-}
-
-/// What the main loop knows about the main dispatch queue.
-struct MainQueueState: Sendable {
-    let source: ItemID
-    /// nil where the system refuses what libdispatch needs: then the source only represents the queue.
-    let descriptor: CInt?
-    /// The queue is being served.
-    var isServed = false
-    /// A nested run saw blocks arrive while the queue was being served.
-    var hasUnservedBlocks = false
 }

@@ -117,9 +117,9 @@ public struct RunLoopStall: Sendable, Hashable, CustomStringConvertible {
 
 // A stall monitor's state of its loop: plain values, which change under the lock of `StallWatch`.
 //
-//   idle      the loop sleeps, or does not run: `busySince` is nil
-//   busy      it runs: `busySince` says since when; a wait that found something to do at once does not change that
-//   reported  it has been busy for too long, and that was reported (`isReported`); the end will be reported too
+//   idle      the loop sleeps, or does not run
+//   busy      it runs since that moment; a wait that found something to do at once does not change that
+//   reported  it has been busy for too long, and that was reported; the end will be reported too
 //
 // The monitor's thread is `armed` when it has a date for its next check. The loop wakes it when the loop becomes busy
 // and the thread is not armed, and when a stall that was reported is over. A check that finds that the loop was not
@@ -138,22 +138,27 @@ struct StallState: Sendable {
         var inner: Duration = .zero
     }
 
+    private enum Phase: Equatable {
+        case idle
+        case busy(since: MonotonicInstant)
+        case reported(since: MonotonicInstant)
+    }
+
     private typealias CalloutDuration = (callout: RunLoopCallout, mode: RunLoopMode, duration: Duration)
 
     let threadID: Int32
     let threshold: Duration
-    private var busySince: MonotonicInstant?
+    private var phase = Phase.idle
     private var open: [OpenCallout] = []
     private var longest: CalloutDuration?
     private var calloutCount = 0
-    private var isReported = false
     private var isArmed = false
     private var wasBusy = false
     /// The stalls that are over and whose end was not yet reported.
     private var over: [RunLoopStall] = []
 
     /// Whether nothing is in progress and nothing is left to report.
-    var isIdle: Bool { busySince == nil && over.isEmpty && !isArmed }
+    var isIdle: Bool { phase == .idle && over.isEmpty && !isArmed }
 
     init(threadID: Int32, threshold: Duration) {
         self.threadID = threadID
@@ -184,13 +189,8 @@ struct StallState: Sendable {
     ///
     /// - Returns: whether the monitor's thread must check.
     mutating func becomeIdle(at time: MonotonicInstant) -> Bool {
-        guard let since = busySince else { return false }
-        defer {
-            busySince = nil
-            longest = nil
-            isReported = false
-        }
-        guard isReported else { return false }
+        defer { (phase, longest) = (.idle, nil) }
+        guard case .reported(let since) = phase else { return false }
         var inner = Duration.zero
         for callout in open.reversed() {
             let duration = callout.since.duration(to: time)
@@ -206,14 +206,14 @@ struct StallState: Sendable {
         var reports = over
         over = []
         var next = MonotonicInstant.distantFuture
-        if let since = busySince, !isReported {
+        if case .busy(let since) = phase {
             next = since.advanced(by: threshold)
             if next <= now {
-                isReported = true
+                phase = .reported(since: since)
                 next = .distantFuture
                 reports.append(report(since: since, at: now, isOver: false, underWay(at: now) ?? longest))
             }
-        } else if wasBusy, busySince == nil {
+        } else if wasBusy, phase == .idle {
             next = now.advanced(by: threshold)
         }
         wasBusy = false
@@ -222,8 +222,8 @@ struct StallState: Sendable {
     }
 
     private mutating func becomeBusy(at time: MonotonicInstant) -> Bool {
-        if busySince != nil { return false }
-        busySince = time
+        if phase != .idle { return false }
+        phase = .busy(since: time)
         wasBusy = true
         calloutCount = open.count
         for index in open.indices {

@@ -72,8 +72,8 @@ struct TraceRing: Sendable {
     typealias Stop = (position: Int, time: MonotonicInstant)
 
     private var slots: [RunLoopTraceEvent?]
-    private var isOpen = false
-    private var openingTime = MonotonicInstant.distantPast
+    /// Since when it records; nil when it does not.
+    private var openingTime: MonotonicInstant?
     /// How many events were recorded, including those that were overwritten.
     private(set) var count = 0
     private(set) var cuts: [Stop] = []
@@ -87,15 +87,13 @@ struct TraceRing: Sendable {
 
     /// Starts or resumes recording.
     mutating func open(at time: MonotonicInstant) {
-        if isOpen { return }
-        isOpen = true
-        openingTime = max(time, cuts.last?.time ?? time)
+        if openingTime == nil { openingTime = max(time, cuts.last?.time ?? time) }
     }
 
     /// Stops recording.
     mutating func close(at time: MonotonicInstant) {
-        guard isOpen else { return }
-        isOpen = false
+        if openingTime == nil { return }
+        openingTime = nil
         let first = firstPosition
         cuts.removeAll { $0.position <= first }
         cuts.append((count, max(time, lastTime)))
@@ -104,7 +102,7 @@ struct TraceRing: Sendable {
     /// Records an event, over the oldest one when there is no room. An event from before recording began is left out:
     /// the loop was about to report it when recording stopped and began again.
     mutating func append(_ event: RunLoopTraceEvent) {
-        guard isOpen, event.time >= openingTime else { return }
+        guard let openingTime, event.time >= openingTime else { return }
         slots[count % slots.count] = event
         count += 1
     }
