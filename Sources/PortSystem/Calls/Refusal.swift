@@ -5,13 +5,7 @@
 // program, or at any time after. The first refusal is remembered for as long as the process lives, so no refused call
 // is repeated. The alternative is at the place of the call.
 
-import PortCLibrary
 import Synchronization
-
-extension SystemError {
-    /// True for the numbers with which kernels and filters refuse a call altogether.
-    package var isRefusal: Bool { code == ENOSYS || code == EPERM || code == EINVAL || code == EOPNOTSUPP }
-}
 
 /// Whether the system refuses one call.
 package final class Refusal: Sendable {
