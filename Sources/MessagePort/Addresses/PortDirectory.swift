@@ -297,7 +297,7 @@ extension FileStatus {
     /// Why a directory with this status is not shared as it should be; nil when it is. When its parent is shared, too,
     /// the parent's owner or root must own it: otherwise the first member to make it would control the names of others.
     func sharingRefusal(in parent: DirectorySharing = .none) -> PortError.StaticReason? {
-        guard isDirectory else { return directoryRefusal ?? .notDirectory }
+        guard isDirectory else { return directoryRefusal() ?? .notDirectory }
         if !sysStandsForOneUser(owner) { return .unknownOwner }
         if parent.isShared, !parent.isAdministered(by: owner) { return .memberOwner }
         if permissions & 0o007 != 0 { return .openToOthers }

@@ -149,7 +149,7 @@ package final class TrustedDirectory: Sendable {
     private static func refusal(
         of status: FileStatus, _ mayBeShared: Bool, _ parent: DirectorySharing
     ) -> PortError.StaticReason? {
-        guard let refusal = status.directoryRefusal else {
+        guard let refusal = status.directoryRefusal() else {
             return parent.isShared ? status.sharingRefusal(in: parent) : nil
         }
         // A shared one belongs to another user, or is open to some others.
@@ -326,7 +326,7 @@ extension PortError.StaticReason {
 
 extension FileStatus {
     /// Why a directory with this status is not trusted; nil when it is.
-    var directoryRefusal: PortError.StaticReason? {
+    func directoryRefusal() -> PortError.StaticReason? {
         if isSymbolicLink { return .symbolicLink }
         if !isDirectory { return .notDirectory }
         if !sysIsOwnUser(owner) { return .otherOwner }

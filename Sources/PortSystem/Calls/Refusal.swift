@@ -79,6 +79,16 @@ package final class Refusal: Sendable {
     }
 }
 
+/// Whether the system refuses a call that no file, directory or path is a reason to refuse. A shortage is no refusal.
+func isRefused<Result>(_ call: () throws(SystemError) -> Result) -> Bool {
+    do throws(SystemError) {
+        _ = try call()
+        return false
+    } catch {
+        return error.isRefusal
+    }
+}
+
 /// The calls that this system has refused so far.
 package enum Refusals {
     /// `epoll_pwait2(2)`, Linux 5.11: without it, limits are whole milliseconds.

@@ -79,19 +79,11 @@ package struct DirectoryWatch: ~Copyable, Sendable {
     /// - Throws: ENOENT; ENOTDIR; EACCES when this user may not read it; ENOSPC when the user has no watch left
     ///   (`fs.inotify.max_user_watches`); the refusal, which `Refusals.directoryWatch` then has.
     package func add(_ path: String, _ events: DirectoryEvents) throws(SystemError) -> CInt {
-        // An error for one path may concern its file system only.
-        let isRefusal = { (error: SystemError) in error.isRefusal && Self.canWatchNothing }
-        return try Refusals.directoryWatch.remember(isRefusal) { () throws(SystemError) in try request(path, events) }
-    }
-
-    /// Whether the system refuses to watch even a directory that every user may read.
-    private static var canWatchNothing: Bool {
-        do throws(SystemError) {
-            _ = try DirectoryWatch().request("/", .selfDeleted)
-            return false
-        } catch {
-            return error.isRefusal
+        // An error for one path may concern its file system only; every user may read this directory.
+        let isRefusal = { (error: SystemError) in
+            error.isRefusal && isRefused { () throws(SystemError) in try DirectoryWatch().request("/", .selfDeleted) }
         }
+        return try Refusals.directoryWatch.remember(isRefusal) { () throws(SystemError) in try request(path, events) }
     }
 
     private func request(_ path: String, _ events: DirectoryEvents) throws(SystemError) -> CInt {

@@ -200,7 +200,7 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
     do throws(SystemError) {
         // A file system that does not know the flag says EINVAL, and a directory may forbid the change with EPERM.
         let isRefusal = { (error: SystemError) in
-            error.code == ENOSYS || error.code != EINVAL && error.isRefusal && refusesExclusiveRename()
+            error.code == ENOSYS || error.code != EINVAL && error.isRefusal && isRefused(tryExclusiveRename)
         }
         try Refusals.exclusiveRename.remember(isRefusal) { () throws(SystemError) in
             _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
@@ -215,16 +215,6 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
             try? sysUnlink(newName, in: directory)
             throw error
         }
-    }
-}
-
-/// Whether the system refuses such a rename in every directory.
-private func refusesExclusiveRename() -> Bool {
-    do throws(SystemError) {
-        try tryExclusiveRename()
-        return false
-    } catch {
-        return error.isRefusal  // a shortage is none
     }
 }
 
