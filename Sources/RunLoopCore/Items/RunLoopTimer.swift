@@ -202,21 +202,4 @@ extension ThreadRunLoop {
             for index in state.memberModes(of: id) { state.modes[index].timers.disarm(id) }
         }
     }
-
-    /// Fires all timers of a mode that are due.
-    func fireDueTimers(in mode: Int) {
-        let now = MonotonicInstant.now
-        let due = state.withLock { state in
-            let ids = state.modes[mode].timers.due(at: now)
-            return ids.compactMap { state.timer($0, in: mode) }
-        }
-        // By order; equal orders stay as they are, by date and creation.
-        let sorted = due.enumerated().sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }
-        for timer in sorted.map(\.element) {
-            let isHere = state.withLock { $0.isMember(timer.id, of: mode) }
-            guard isHere, timer.beginFiring(at: .now) else { continue }
-            RUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION(timer)
-            timer.endFiring()
-        }
-    }
 }

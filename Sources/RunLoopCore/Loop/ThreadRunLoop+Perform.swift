@@ -107,28 +107,6 @@ extension ThreadRunLoop {
     }
 }
 
-extension RunLoopState {
-    /// Holds a request until it is over.
-    ///
-    /// - Returns: false when the thread has ended: nothing was done.
-    mutating func insert(_ request: PerformRequest) -> Bool {
-        if hasEnded { return false }
-        requests.insert(request)
-        return true
-    }
-
-    /// Appends a block to the queue.
-    ///
-    /// - Returns: whether a sleeping loop must be woken for it.
-    mutating func post(
-        _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode], name: String? = nil
-    ) -> Bool {
-        for mode in modes { noteBlock(in: mode) }
-        blocks.append(block, id: id, modes: modes, name: name)
-        return mustWake(forBlockIn: modes)
-    }
-}
-
 // MARK: - PerformAndWait
 
 extension ThreadRunLoop {

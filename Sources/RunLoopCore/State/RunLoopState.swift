@@ -300,6 +300,32 @@ extension RunLoopState {
         }
         return (custom + registrations.all).sorted { ($0.mode, $0.source.id) < ($1.mode, $1.source.id) }
     }
+
+    mutating func beginObserver(_ id: ItemID, in mode: Int) -> Bool {
+        isMember(id, of: mode) && firingObservers.insert(id).inserted
+    }
+
+    mutating func dequeueFirstSignalled(in mode: Int) -> RunLoopSource? {
+        guard let first = modes[mode].signalled.first, consumeSignal(first.id, in: mode) else { return nil }
+        return customSource(first.id, in: mode)
+    }
+
+    /// Removes a custom source from the mode's list of signalled sources, and from those of its other modes.
+    ///
+    /// - Returns: false when it is no longer on the mode's list.
+    mutating func consumeSignal(_ id: ItemID, in mode: Int) -> Bool {
+        guard modes[mode].signalled.remove(id) != nil else { return false }
+        for index in memberModes(of: id) { modes[index].signalled.remove(id) }
+        return true
+    }
+
+    /// The custom sources that are signalled, in the order in which they are to be performed.
+    mutating func signalledSources(in mode: Int) -> [RunLoopSource] {
+        if modes[mode].signalled.isEmpty { return [] }
+        let last = ModeState.SignalKey(order: .max, stamp: .max)
+        return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }
+            .compactMap { customSource($0.id, in: mode) }
+    }
 }
 
 // MARK: - PortSources
