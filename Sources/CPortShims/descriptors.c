@@ -111,9 +111,7 @@ int shim_openat(int directory, const char *path, int flags, unsigned mode) {
 
 int shim_change_group(int descriptor, unsigned group) { return fchownat(descriptor, "", -1, group, AT_EMPTY_PATH); }
 
-int shim_dup_cloexec(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 0); }
-
-int shim_dup_cloexec_from(int descriptor, int lowest) {
+int shim_dup_cloexec(int descriptor, int lowest) {
     int made = fcntl(descriptor, F_DUPFD_CLOEXEC, lowest);
     /* The kernel's number for a limit (RLIMIT_NOFILE) that was lowered to `lowest` or less. */
     if (made < 0 && errno == EINVAL) errno = EMFILE;
@@ -143,11 +141,6 @@ int shim_lock_is_held(int descriptor, int *held) {
     int result = fcntl(descriptor, F_OFD_GETLK, &lock);
     *held = lock.l_type != F_UNLCK;
     return result;
-}
-
-int shim_try_open_file_lock(int descriptor) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    return fcntl(descriptor, F_OFD_GETLK, &lock);
 }
 
 int shim_rename_noreplace(int directory, const char *from, const char *to) {

@@ -128,11 +128,6 @@ void shim_library_version(char *text, int capacity) {
 
 int shim_close_no_range(void) { return (int)syscall(SYSTEM_CALL_CLOSE_RANGE, UINT_MAX, UINT_MAX, 0); }
 
-int shim_try_process_wait(int process) {
-    siginfo_t information;
-    return waitid((idtype_t)3 /* P_PIDFD */, (id_t)process, &information, WEXITED | WNOHANG | WNOWAIT);
-}
-
 void shim_handle_signal(int signal, void (*handler)(int signal, void *information, void *context)) {
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART};
     action.sa_sigaction = (void (*)(int, siginfo_t *, void *))(void *)handler;

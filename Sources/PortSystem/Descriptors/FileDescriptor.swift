@@ -51,7 +51,7 @@ func sysCloseForeign(_ descriptor: CInt) {
 
 /// Another descriptor for the same open file, close-on-exec.
 package func sysDuplicate(_ descriptor: CInt) throws(SystemError) -> FileDescriptor {
-    FileDescriptor(owning: try retrying(.dup) { shim_dup_cloexec(descriptor) })
+    FileDescriptor(owning: try retrying(.dup) { shim_dup_cloexec(descriptor, 0) })
 }
 
 /// Makes a descriptor close-on-exec.

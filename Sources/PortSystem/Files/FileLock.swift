@@ -95,7 +95,8 @@ private func openFileLock(_ body: () -> CInt) throws(SystemError) -> CInt {
 /// Tests for an open-file-description lock of a file that every user may open.
 func tryOpenFileLock() throws(SystemError) {
     let directory = try sysOpen("/", .directory)
-    _ = try retrying(.fcntl) { shim_try_open_file_lock(directory.raw) }
+    var held: CInt = 0
+    _ = try retrying(.fcntl) { unsafe shim_lock_is_held(directory.raw, &held) }
 }
 
 private func tryLockWhole(_ descriptor: CInt, _ kind: CInt) throws(SystemError) -> Bool {
