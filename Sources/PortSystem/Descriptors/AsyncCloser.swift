@@ -68,8 +68,8 @@ package enum AsyncCloser {
     }
 
     private static let state = Mutex(State())
-    /// The fork count of the process that first had something to close.
-    private static let forkCount = sysForkCount()
+    /// Of the process that first had something to close.
+    private static let forkGuard = ForkGuard()
 
     /// Whether nothing is being closed, and nothing waits for that.
     package static var isIdle: Bool {
@@ -88,7 +88,7 @@ package enum AsyncCloser {
     ///   - descriptor: the descriptor.
     ///   - closeObserver: the observer to notify that it waits, and that it is closed.
     static func close(_ descriptor: CInt, of closeObserver: (any CloseObserver)? = nil) {
-        if forkCount != sysForkCount() { return sysCloseForeign(descriptor) }
+        if forkGuard.isInherited { return sysCloseForeign(descriptor) }
         closeObserver?.willClose()
         wake(PendingClose(descriptor: descriptor, closeObserver: closeObserver))
     }

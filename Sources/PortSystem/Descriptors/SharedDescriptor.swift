@@ -26,7 +26,7 @@ public final class SharedDescriptor: Sendable {
     public let rawValue: CInt  // immutable
     private let closing: CloseMode  // immutable
     private let closeObserver: (any CloseObserver)?  // immutable
-    private let forkCount = sysForkCount()  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     init(_ descriptor: consuming FileDescriptor, closing: CloseMode, closeObserver: (any CloseObserver)? = nil) {
         rawValue = descriptor.release()
@@ -36,7 +36,7 @@ public final class SharedDescriptor: Sendable {
 
     deinit {
         // A forked child has a copy, which is never the last one.
-        let isInherited = sysForkCount() != forkCount
+        let isInherited = forkGuard.isInherited
         switch closing {
         case .here: sysClose(rawValue)
         case .elsewhere:
