@@ -26,7 +26,10 @@ package protocol BusyPollable: AnyObject, Sendable {
     var wakeChannel: WakeChannelWatch? { get }
     /// The loop is about to sleep, and polls again when it is awake: arrivals meanwhile come with an edge of the
     /// channel.
-    func park(_ period: UInt64) -> ParkDecision
+    ///
+    /// - Returns: whether an edge will end the sleep; false when the loop must not sleep, because something has arrived,
+    ///   or no longer polls there, so that the kernel reports arrivals.
+    func park(_ period: UInt64) -> Bool
     /// The loop is awake, and polls.
     func unpark(_ period: UInt64)
     /// The loop's wait is over. If nothing but this source of this loop is waiting for messages there, the loop can
@@ -41,14 +44,4 @@ package protocol BusyPollable: AnyObject, Sendable {
     /// The loop stops polling. Unless `receiveArrivals` has already ended the polling, what has arrived is received now, and
     /// later arrivals are signalled through the kernel. Does nothing when that period has ended.
     func endBusyPolling(_ period: UInt64)
-}
-
-/// The answer to a loop that is about to sleep.
-package enum ParkDecision: Sendable {
-    /// An edge of the channel will end the sleep.
-    case parked
-    /// Something has arrived: the loop must not sleep.
-    case arrived
-    /// The loop no longer polls there: the kernel reports arrivals.
-    case ended
 }

@@ -320,7 +320,6 @@ extension ThreadRunLoop {
     /// - Returns: whether the loop is parked at all entries; otherwise something has arrived, or an entry has ended and
     ///   must be released.
     private func park(at entries: SmallList<BusyPollEntry>) -> Bool {
-        for entry in entries where entry.pollable.park(entry.poll) != .parked { return false }
-        return true
+        entries.allSatisfy { $0.pollable.park($0.poll) }
     }
 }
