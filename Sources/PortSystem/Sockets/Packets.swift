@@ -262,7 +262,7 @@ package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
     do throws(SystemError) {
         let count = try unlessBlocked { () throws(SystemError) in
             try repeatingAfterReset { () throws(SystemError) in
-                try retrying(.recvmsg) { unsafe withUnsafeMutableBytes(of: &bytes) { unsafe peek(socket, $0) } }
+                try retrying(.recvmsg) { unsafe shim_peek(socket, &bytes, 8) }
             }
         }
         guard let count else { return .wouldBlock }
@@ -273,8 +273,4 @@ package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
         if error.code == ECONNRESET || error.code == ENOTCONN { return .peerClosed }
         throw error
     }
-}
-
-private func peek(_ socket: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    unsafe shim_peek(socket, buffer.baseAddress, buffer.count)
 }
