@@ -49,7 +49,6 @@ enum Overflow {
     }
 }
 
-/// This process's id.
 package func sysProcessID() -> pid_t { getpid() }
 
 /// The effective user of this process: the owner of files that it makes, and the user that its peers see.

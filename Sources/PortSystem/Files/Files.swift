@@ -20,17 +20,13 @@ package struct FileStatus: Hashable, Sendable {
         group = status.st_gid
     }
 
-    /// Whether it is a directory.
     package var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
-    /// Whether it is a socket.
     package var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
-    /// Whether it is a regular file.
     package var isRegular: Bool { mode & S_IFMT == S_IFREG }
     /// Its permission bits, including the set-group and the sticky bit.
     package var permissions: mode_t { mode & 0o7777 }
     /// Whether users other than the owner may read, write or search it.
     package var isOpenToOthers: Bool { mode & 0o077 != 0 }
-    /// Whether two statuses are of the same file.
     package func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 }
 

@@ -113,9 +113,7 @@ struct CommandState<Command: Sendable>: Sendable {
         clients[index].isPosted = false
     }
 
-    /// Adds a client.
-    ///
-    /// - Returns: whether it has a notice.
+    /// - Returns: whether the client has a notice.
     mutating func add(_ client: Source.Client) -> Bool {
         guard isValid else { return false }
         var entry = ClientEntry(client: client)
@@ -128,16 +126,12 @@ struct CommandState<Command: Sendable>: Sendable {
         return !entry.notices.isEmpty
     }
 
-    /// Removes a client.
-    ///
     /// - Returns: the client, with its undelivered notices.
     mutating func remove(_ client: ItemID) -> ClientEntry? {
         clients.firstIndex { $0.client.id == client }.map { clients.remove(at: $0) }
     }
 
-    /// Dequeues the next notice for a client.
-    ///
-    /// - Returns: the notice, or else the client when it is no longer needed, for the caller to release.
+    /// - Returns: the client's next notice, or else the client when it is no longer needed, for the caller to release.
     mutating func dequeueNotice(for client: ItemID) -> (notice: Notice?, gone: ClientEntry?) {
         guard let index = clients.firstIndex(where: { $0.client.id == client }) else { return (nil, nil) }
         if !clients[index].notices.isEmpty { return (clients[index].notices.removeFirst(), nil) }
@@ -231,7 +225,6 @@ final class CommandBuffer<Command: Sendable>: Sendable {
         if state.withLock({ $0.add(client) }) { post(client) }
     }
 
-    /// Makes a client's thread read its notices.
     private func post(_ client: CommandSource<Command>.Client) {
         if state.withLock({ $0.beginPost(to: client.id) }) { client.post() }
     }
@@ -247,7 +240,6 @@ final class CommandBuffer<Command: Sendable>: Sendable {
         for case .removed(_, let isDone) in entry?.notices ?? [] { isDone.set() }
     }
 
-    /// Dequeues the next notice for a client.
     func dequeueNotice(for client: ItemID) -> CommandState<Command>.Notice? {
         let (notice, gone) = state.withLock { $0.dequeueNotice(for: client) }
         _ = gone  // released here, without the lock

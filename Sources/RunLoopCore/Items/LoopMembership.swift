@@ -21,8 +21,6 @@ struct LoopMembership: Sendable {
         list?.removeAll { $0 == loop }
     }
 
-    /// Makes the item invalid.
-    ///
     /// - Returns: the loops that it must leave; nil when it was already invalid.
     mutating func invalidate() -> SmallList<ThreadRunLoop>? {
         defer { list = nil }

@@ -6,19 +6,6 @@
 
 /// A loop's state.
 struct RunLoopState: Sendable {
-    /// An item that is in a mode, and is not registered in the table.
-    struct ModeItem {
-        var item: RunLoopItem
-        var memberModes: ModeList
-    }
-
-    struct CommonItem {
-        var item: RunLoopItem
-        var serial: Int
-        /// The modes to which it was added individually as well.
-        var ownModes: Set<Int>
-    }
-
     /// Every mode that something was added to, or that was run. Modes are never removed, so an index names a mode
     /// permanently.
     var modes = [ModeState(name: .default)]
@@ -27,12 +14,13 @@ struct RunLoopState: Sendable {
     private var namesOfBlocks: Set<RunLoopMode> = []
     /// The port-based sources.
     var registrations = RegistrationTable()
-    /// All other items.
-    var modeItems: [ItemID: ModeItem] = [:]
+    /// All other items, with the modes that they are in.
+    var modeItems: [ItemID: (item: RunLoopItem, memberModes: ModeList)] = [:]
     /// How many modes were examined so far on behalf of items: tests measure costs by it.
     var modeSteps = 0
     var commonModes: Set<RunLoopMode> = [.default]
-    var commonItems: [ItemID: CommonItem] = [:]
+    /// The items of the common modes, with the modes to which they were added individually as well.
+    var commonItems: [ItemID: (item: RunLoopItem, serial: Int, ownModes: Set<Int>)] = [:]
     var lastSerial = 0
 
     var waitStrategy = WaitStrategy.standard
@@ -152,21 +140,19 @@ extension RunLoopState {
         }
         if commonItems[item.id] == nil {
             lastSerial += 1
-            commonItems[item.id] = CommonItem(item: item, serial: lastSerial, ownModes: Set(modes(of: item.id)))
+            commonItems[item.id] = (item, lastSerial, Set(modes(of: item.id)))
         }
         return commonModes.sorted { $0.rawValue < $1.rawValue }.map { makeIndex(of: $0) }.filter { enter(item, $0) }
     }
 
-    /// Puts an item into a mode.
-    ///
-    /// - Returns: whether it is new there.
+    /// - Returns: whether the item is new in the mode.
     private mutating func enter(_ item: RunLoopItem, _ index: Int) -> Bool {
         if case .source(let source) = item, source.isPortBased { return register(source, index) }
         if let modeItem = modeItems[item.id] {
             if modeItem.memberModes.contains(index) { return false }
             modeItems[item.id]?.memberModes.append(index)
         } else {
-            modeItems[item.id] = ModeItem(item: item, memberModes: ModeList(index))
+            modeItems[item.id] = (item, ModeList(index))
         }
         modes[index].insert(item)
         return true
@@ -185,7 +171,6 @@ extension RunLoopState {
         modeItems[id]?.memberModes.all ?? registrations.modes(of: id)
     }
 
-    /// The modes that an item is in.
     mutating func memberModes(of id: ItemID) -> [Int] {
         let found = modes(of: id)
         modeSteps += found.count
@@ -206,7 +191,6 @@ extension RunLoopState {
         return leave(id, memberModes(of: id).sorted().filter { !common.ownModes.contains($0) })
     }
 
-    /// Removes an item from everything.
     mutating func removeEverywhere(_ id: ItemID) -> [Removal] {
         commonItems[id] = nil
         return leave(id, memberModes(of: id).sorted())
@@ -223,7 +207,7 @@ extension RunLoopState {
         guard let modeItem = modeItems[id] else { return indices.compactMap { unregister(id, $0) } }
         let leaving = indices.filter { modeItem.memberModes.contains($0) }
         let staying = ModeList(modeItem.memberModes.all.filter { !leaving.contains($0) })
-        modeItems[id] = staying.map { ModeItem(item: modeItem.item, memberModes: $0) }
+        modeItems[id] = staying.map { (modeItem.item, $0) }
         for index in leaving { modes[index].remove(modeItem.item) }
         return leaving.map { Removal(mode: $0, name: modes[$0].name) }
     }
@@ -248,7 +232,6 @@ extension RunLoopState {
         return DescriptorWatch(set: set, key: watch.key, descriptor: watch.descriptor)
     }
 
-    /// Whether an item is in a mode.
     func isMember(_ id: ItemID, of mode: Int) -> Bool {
         modeItems[id]?.memberModes.contains(mode) ?? (registrations.registration(of: id, in: mode) != nil)
     }

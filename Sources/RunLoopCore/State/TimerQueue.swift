@@ -21,7 +21,6 @@ struct TimerQueue: Sendable {
 
     var isEmpty: Bool { byFireDate.isEmpty }
 
-    /// The earliest fire date.
     var nextFireDate: MonotonicInstant? { byFireDate.first?.key.date }
 
     /// The date at which the loop must be awake for a timer at the latest.
@@ -40,7 +39,6 @@ struct TimerQueue: Sendable {
         byLatestDate.set(id, Key(date: schedule.latestDate, id: id))
     }
 
-    /// Removes a timer.
     mutating func disarm(_ id: ItemID) {
         byFireDate.remove(id)
         byLatestDate.remove(id)

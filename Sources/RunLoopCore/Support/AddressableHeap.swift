@@ -41,10 +41,8 @@ struct AddressableHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
         isSorted && distance < count ? entries[head + distance].id : nil
     }
 
-    /// The entry at a position.
     subscript(position: Int) -> Entry { entries[position - shift] }
 
-    /// The position of the entry at an index.
     func position(ofEntry index: Int) -> Int { index + shift }
 
     /// Adds an item that is not in the heap.

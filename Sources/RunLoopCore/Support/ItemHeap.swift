@@ -55,9 +55,7 @@ struct ItemHeap<Key: Comparable & Sendable>: Sendable {
         }
     }
 
-    /// Removes an item.
-    ///
-    /// - Returns: its key, nil when it was not in the heap.
+    /// - Returns: the item's key, nil when it was not in the heap.
     @discardableResult
     mutating func remove(_ id: ItemID) -> Key? {
         guard let position = position(of: id) else { return nil }
@@ -67,7 +65,6 @@ struct ItemHeap<Key: Comparable & Sendable>: Sendable {
         return key
     }
 
-    /// Removes the item with the smallest key.
     mutating func removeFirst() -> Entry? {
         guard let entry = heap.removeFirst(&table) else { return nil }
         forget(entry.id)
