@@ -48,12 +48,6 @@ package enum AsyncCloser {
             return next.popLast()
         }
 
-        /// The worker's thread could not be started: later calls find no worker, and close what waits themselves.
-        mutating func giveUpWorker() {
-            worker = nil
-            callerCount += 1
-        }
-
         var isBlocked: Bool { busySince.map { $0.advanced(by: Tuning.longestClose) < .now } ?? false }
     }
 
@@ -130,9 +124,13 @@ package enum AsyncCloser {
         }
     }
 
-    /// One by one: when a file blocks this caller, the next caller closes the rest.
+    /// The worker's thread could not be started: this caller and later ones, which find no worker, close what waits. One
+    /// by one: when a file blocks this caller, the next caller closes the rest.
     private static func closeHere() {
-        state.withLock { $0.giveUpWorker() }
+        state.withLock { state in
+            state.worker = nil
+            state.callerCount += 1
+        }
         while let closing = state.withLock({ $0.isSuspended ? nil : $0.popFirst() }) { closing.perform() }
         state.withLock { $0.callerCount -= 1 }
     }

@@ -96,21 +96,22 @@ struct CommandState<Command: Sendable>: Sendable {
         return count
     }
 
+    private func index(of client: ItemID) -> Int? {
+        clients.firstIndex { $0.client.id == client }
+    }
+
     /// Records that a block is on its way to a client's loop.
     ///
     /// - Returns: false when one already is, or when the client is gone.
     mutating func beginPost(to client: ItemID) -> Bool {
-        guard let index = clients.firstIndex(where: { $0.client.id == client }), !clients[index].isPosted else {
-            return false
-        }
+        guard let index = index(of: client), !clients[index].isPosted else { return false }
         clients[index].isPosted = true
         return true
     }
 
     /// Records that the block reads the notices now: later ones need another block.
     mutating func endPost(to client: ItemID) {
-        guard let index = clients.firstIndex(where: { $0.client.id == client }) else { return }
-        clients[index].isPosted = false
+        if let index = index(of: client) { clients[index].isPosted = false }
     }
 
     /// - Returns: whether the client has a notice.
@@ -128,12 +129,12 @@ struct CommandState<Command: Sendable>: Sendable {
 
     /// - Returns: the client, with its undelivered notices.
     mutating func remove(_ client: ItemID) -> ClientEntry? {
-        clients.firstIndex { $0.client.id == client }.map { clients.remove(at: $0) }
+        index(of: client).map { clients.remove(at: $0) }
     }
 
     /// - Returns: the client's next notice, or else the client when it is no longer needed, for the caller to release.
     mutating func dequeueNotice(for client: ItemID) -> (notice: Notice?, gone: ClientEntry?) {
-        guard let index = clients.firstIndex(where: { $0.client.id == client }) else { return (nil, nil) }
+        guard let index = index(of: client) else { return (nil, nil) }
         if !clients[index].notices.isEmpty { return (clients[index].notices.removeFirst(), nil) }
         return (nil, isValid || isInLoop ? nil : clients.remove(at: index))
     }
@@ -173,20 +174,12 @@ struct CommandState<Command: Sendable>: Sendable {
 final class CommandBuffer<Command: Sendable>: Sendable {
     private let limit: Int
     private let handler: CommandSource<Command>.Handler
-    private let state = Mutex(CommandState<Command>())
+    let state = Mutex(CommandState<Command>())
 
     init(limit: Int, handler: @escaping CommandSource<Command>.Handler) {
         self.limit = limit
         self.handler = handler
     }
-
-    func setSource(_ source: CommandSource<Command>) {
-        state.withLock { $0.source = source }
-    }
-
-    var isValid: Bool { state.withLock { $0.isValid } }
-
-    var count: Int { state.withLock { $0.commands.count } }
 
     func add(_ command: Command) -> CommandAcceptance {
         state.withLock { $0.add(command, limit: limit) }
@@ -227,11 +220,6 @@ final class CommandBuffer<Command: Sendable>: Sendable {
 
     private func post(_ client: CommandSource<Command>.Client) {
         if state.withLock({ $0.beginPost(to: client.id) }) { client.post() }
-    }
-
-    /// The client's thread reads its notices.
-    func endPost(to client: ItemID) {
-        state.withLock { $0.endPost(to: client) }
     }
 
     /// Removes a client, and ends all waits for it.
