@@ -41,7 +41,6 @@ package struct EpollReport: Hashable, Sendable {
 package struct EpollSet: ~Copyable, Sendable {
     private let descriptor: FileDescriptor
 
-    /// The most reports of one wait.
     package static var reportLimit: Int { Tuning.reportLimit }
 
     package init() throws(SystemError) {

@@ -54,7 +54,6 @@ package func sysDuplicate(_ descriptor: CInt) throws(SystemError) -> FileDescrip
     FileDescriptor(owning: try retrying(.dup) { shim_dup_cloexec(descriptor, 0) })
 }
 
-/// Makes a descriptor close-on-exec.
 package func sysCloseOnExec(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.fcntl) { shim_set_cloexec(descriptor) }
 }

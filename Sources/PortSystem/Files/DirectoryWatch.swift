@@ -36,11 +36,9 @@ package struct DirectoryEvents: OptionSet, Hashable, Sendable {
     package static let overflow = DirectoryEvents(rawValue: SHIM_IN_Q_OVERFLOW)
 }
 
-/// One change.
 package struct DirectoryReport: Hashable, Sendable {
     /// The number of the watch, as `add` gave it; -1 for an overflow.
     package var watch: CInt
-    /// What happened.
     package var events: DirectoryEvents
     /// The name in the directory that it happened to; empty for the directory itself.
     package var name: String

@@ -30,7 +30,6 @@ package struct FileStatus: Hashable, Sendable {
     package func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 }
 
-/// How to open a file.
 package enum OpenMode: Sendable {
     /// A directory, not through a symbolic link.
     case directory
@@ -123,7 +122,6 @@ package func sysShareSocket(_ name: String, in directory: CInt, with group: gid_
     }
 }
 
-/// The status of an open file.
 package func sysStatus(_ descriptor: CInt) throws(SystemError) -> FileStatus {
     var status = stat()
     _ = try retrying(.fstat) { unsafe fstat(descriptor, &status) }

@@ -191,7 +191,6 @@ private func copyBlocks(to target: UnsafeMutableRawPointer, from source: UnsafeR
     unsafe (target + start).copyMemory(from: source + start, byteCount: count - start)
 }
 
-/// The kinds of records.
 enum RecordKind: UInt64 {
     case packet = 1
     case mark = 2

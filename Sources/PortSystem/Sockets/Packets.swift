@@ -6,7 +6,6 @@
 import CPortShims
 import PortCLibrary
 
-/// The outcome of sending a packet.
 package enum SendOutcome: Hashable, Sendable {
     /// The kernel has accepted the whole packet.
     case sent

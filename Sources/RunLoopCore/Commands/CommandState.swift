@@ -8,7 +8,6 @@ import Synchronization
 struct CommandState<Command: Sendable>: Sendable {
     typealias Source = CommandSource<Command>
 
-    /// A notice for a client.
     enum Notice: Sendable {
         case registered(Source.Context)
         /// Sets the event when the notice was delivered, or never will be: a thread waits for that.
@@ -37,7 +36,6 @@ struct CommandState<Command: Sendable>: Sendable {
         }
     }
 
-    /// A client that is notified of a removal.
     typealias NotifiedClient = (client: Source.Client, isDone: ThreadEvent)
 
     private(set) var commands: [Command] = []
@@ -159,18 +157,16 @@ struct CommandState<Command: Sendable>: Sendable {
     }
 }
 
-// The state behind a command source's routines. It does not retain the source, except while the source is in a loop, so
-// that the source then lives without another reference:
-//
-//   loop ─► RunLoopSource ─► CommandBuffer ─► CommandSource ─► RunLoopSource     while in a loop
-//           RunLoopSource ─► CommandBuffer ◄─ CommandSource ─► RunLoopSource     else
-//
-// A notice for a client is appended to the client's list under the lock, in the order of events. A block on the
-// client's loop dequeues it from there. So a client is notified in order although the blocks are posted without the
-// lock. A client that was not yet notified of a source when that source leaves is not notified of it at all. So the
-// list cannot grow while the client's loop does not run.
-
-/// The commands of a command source, its clients, and the loops that it is in.
+/// The state behind a command source's routines. It does not retain the source, except while the source is in a loop, so
+/// that the source then lives without another reference:
+///
+///     loop ─► RunLoopSource ─► CommandBuffer ─► CommandSource ─► RunLoopSource     while in a loop
+///             RunLoopSource ─► CommandBuffer ◄─ CommandSource ─► RunLoopSource     else
+///
+/// A notice for a client is appended to the client's list under the lock, in the order of events. A block on the
+/// client's loop dequeues it from there. So a client is notified in order although the blocks are posted without the
+/// lock. A client that was not yet notified of a source when that source leaves is not notified of it at all. So the
+/// list cannot grow while the client's loop does not run.
 final class CommandBuffer<Command: Sendable>: Sendable {
     private let limit: Int
     private let handler: CommandSource<Command>.Handler

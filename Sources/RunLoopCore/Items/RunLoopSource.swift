@@ -204,7 +204,6 @@ package final class SourceLabel: Sendable {
 // MARK: - Membership
 
 extension RunLoopSource {
-    /// The loops that the source is in.
     package var loops: [ThreadRunLoop] { state.withLock { Array($0.membership.loops) } }
 
     /// Whether it is in this loop, and in no other.

@@ -217,7 +217,6 @@ extension ThreadRunLoop {
         while let item = state.withLock({ $0.dequeueBlock(for: mode, upTo: &last, afterJob: &isJob) }) { perform(item) }
     }
 
-    /// Fires all timers of a mode that are due.
     func fireDueTimers(in mode: Int) {
         let now = MonotonicInstant.now
         let due = state.withLock { state in

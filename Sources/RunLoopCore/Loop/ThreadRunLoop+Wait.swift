@@ -30,7 +30,6 @@ enum LoopEvent {
 }
 
 extension ThreadRunLoop {
-    /// Waits for the next event of a run.
     func waitForEvent(_ run: inout LoopRun, polls: Bool, while condition: () -> Bool) -> LoopEvent {
         isAsleep.store(true, ordering: .releasing)
         defer { isAsleep.store(false, ordering: .releasing) }

@@ -34,7 +34,6 @@ public final class ThreadRunLoop: Sendable {
 
     /// The kernel's id of the loop's thread; the main thread's is the process's.
     package let threadID: Int32  // immutable
-    /// Whether it is the main thread's.
     let isMain: Bool  // immutable
 
     private init(threadID: Int32) {

@@ -22,8 +22,6 @@ struct DescriptorWatch: Sendable {
     }
 }
 
-/// The descriptors that a mode waits for.
-///
 /// Thread safety: any thread may join and leave; only the loop's thread waits. The lock is the last that a thread
 /// takes.
 final class DescriptorSet: Sendable {

@@ -114,7 +114,6 @@ extension RunLoopState {
     /// Whether the innermost run was stopped.
     var isStopped: Bool { runs.last?.isStopped ?? false }
 
-    /// Consumes the stop of the innermost run.
     mutating func consumeStop() -> Bool {
         guard isStopped else { return false }
         runs[runs.count - 1].isStopped = false

@@ -3,17 +3,15 @@
 
 import PortSystem
 
-// The version-1 sources of a mode that may be ready: those that were signalled, and those whose descriptor the kernel
-// reported.
-//
-// A loop performs one of them per loop pass: the one with the lowest `order`, then the one that has waited longest. So
-// that a busy source cannot starve the others, the list is served in passes of its own: a source that was performed in
-// one comes back in the next, which begins when every other ready source has been performed, or none is ready.
-//
-// The list holds the indices of their registrations. Each registration holds its index in the list, the report on its
-// descriptor, and when it was performed.
-
-/// The version-1 sources of a mode that may be ready, in the order in which they are checked.
+/// The version-1 sources of a mode that may be ready, in the order in which they are checked: those that were signalled,
+/// and those whose descriptor the kernel reported.
+///
+/// A loop performs one of them per loop pass: the one with the lowest `order`, then the one that has waited longest. So
+/// that a busy source cannot starve the others, the list is served in passes of its own: a source that was performed in
+/// one comes back in the next, which begins when every other ready source has been performed, or none is ready.
+///
+/// The list holds the indices of their registrations. Each registration holds its index in the list, the report on its
+/// descriptor, and when it was performed.
 struct ReadyQueue: Sendable {
     struct Key: Comparable, Sendable {
         var pass: UInt64

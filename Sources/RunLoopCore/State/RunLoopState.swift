@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// All state of a loop: plain values, which change under the loop's one lock. Nothing here calls out, waits or makes a
-// system call.
-
-/// A loop's state.
+/// All state of a loop: plain values, which change under the loop's one lock. Nothing here calls out, waits or makes a
+/// system call.
 struct RunLoopState: Sendable {
     /// Every mode that something was added to, or that was run. Modes are never removed, so an index names a mode
     /// permanently.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The armed timers of a mode, in two heaps: by fire date, which says what is due, and by the latest date that the
-// tolerance allows, which says how long the loop may sleep. The loop sleeps until the earliest of the latest dates and
-// then fires everything that is due, so timers whose tolerances overlap share one wake-up.
-
-/// The armed timers of a mode.
+/// The armed timers of a mode, in two heaps: by fire date, which says what is due, and by the latest date that the
+/// tolerance allows, which says how long the loop may sleep. The loop sleeps until the earliest of the latest dates and
+/// then fires everything that is due, so timers whose tolerances overlap share one wake-up.
 struct TimerQueue: Sendable {
     struct Key: Comparable, Sendable {
         var date: MonotonicInstant
@@ -58,7 +56,6 @@ struct TimerQueue: Sendable {
 
 /// When a timer next fires, and when after that.
 struct TimerSchedule: Sendable {
-    /// The date at which it fires next.
     var fireDate: MonotonicInstant
     /// The time between two firings; nil for a timer that fires once.
     let interval: Duration?

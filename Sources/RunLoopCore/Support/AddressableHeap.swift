@@ -60,7 +60,6 @@ struct AddressableHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
         if !isSorted { moveUp(from: entries.count - 1, &positions) }
     }
 
-    /// Changes the key of the item at a position.
     mutating func setKey(_ key: Key, at position: Int, _ positions: inout some HeapPositions<ID>) {
         entries[position - shift].key = key
         isSorted = false

@@ -90,7 +90,6 @@ struct TraceBuffer: Sendable {
         if openingTime == nil { openingTime = max(time, cuts.last?.time ?? time) }
     }
 
-    /// Stops recording.
     mutating func close(at time: MonotonicInstant) {
         if openingTime == nil { return }
         openingTime = nil
