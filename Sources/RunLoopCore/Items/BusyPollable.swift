@@ -45,3 +45,18 @@ package protocol BusyPollable: AnyObject, Sendable {
     /// later arrivals are signalled through the kernel. Does nothing when that period has ended.
     func endBusyPolling(_ period: UInt64)
 }
+
+/// Memory that a loop polls, the number of the polling period, and the source for which the loop polls: its id, because
+/// the source itself may own its port. A class, because the memory's type may have weak references, which make each
+/// copy of a list slow.
+final class BusyPollEntry: Sendable {
+    let pollable: any BusyPollable  // immutable
+    let poll: UInt64  // immutable
+    let source: ItemID  // immutable
+
+    init(_ pollable: any BusyPollable, _ poll: UInt64, for source: ItemID) {
+        (self.pollable, self.poll, self.source) = (pollable, poll, source)
+    }
+
+    var isBusyPolled: Bool { pollable.isBusyPolled(poll) }
+}
