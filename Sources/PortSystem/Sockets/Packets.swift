@@ -219,6 +219,7 @@ private func receiveHeaded(
 
     private init() {
         unsafe memory = .allocate(byteCount: Self.size, alignment: 1)
+        Self.buffers.value = self
     }
 
     deinit {
@@ -229,15 +230,9 @@ private func receiveHeaded(
     static func withBytes<Result>(
         _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(SystemError) -> Result
     ) throws(SystemError) -> Result {
-        let buffer = buffers.value ?? make()
+        let buffer = buffers.value ?? ReceiveBuffer()
         // SAFETY: the thread owns its buffer until it ends.
         return try unsafe body(UnsafeMutableRawBufferPointer(rebasing: buffer.memory.prefix(min(count, size))))
-    }
-
-    private static func make() -> ReceiveBuffer {
-        let buffer = ReceiveBuffer()
-        buffers.value = buffer
-        return buffer
     }
 }
 

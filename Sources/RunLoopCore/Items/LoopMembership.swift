@@ -23,8 +23,7 @@ struct LoopMembership: Sendable {
 
     /// - Returns: the loops that it must leave; nil when it was already invalid.
     mutating func invalidate() -> SmallList<ThreadRunLoop>? {
-        defer { list = nil }
-        return list
+        list.take()
     }
 
     /// Adds an item to a loop. The caller holds the item's lock, which comes before the loop's.
