@@ -85,7 +85,7 @@ package final class PortDirectory: Sendable {
     package static let declaredName = "declared"
 
     /// The path of this user's directory, as the environment and the program have it now.
-    package static var userPath: String {
+    package static func userPath() -> String {
         userPath(
             configured: sysEnvironment(variable), domain: domain.withLock { $0 },
             runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"),
@@ -150,7 +150,7 @@ extension PortDirectory {
     /// - Returns: the same object each time, while the environment and the file system stay as they are.
     /// - Throws: as ``open(path:mayBeShared:)`` does.
     package static func user() throws(PortError) -> PortDirectory {
-        let (path, mayBeShared) = (userPath, domain.withLock { $0 } != nil)
+        let (path, mayBeShared) = (userPath(), domain.withLock { $0 } != nil)
         let key = Array(path.utf8)
         let known = users.withLock { $0[key] }
         if let known, known.mayBeShared == mayBeShared, known.checkCurrent() { return known }

@@ -151,7 +151,7 @@ struct Doctor: Sendable {
             remedy: "Make it mode 0700 and this user's own, or name another one by SWIFT_PORT_DIRECTORY."
         ) {
             guard let directory else {
-                let user = try PortDirectory.open(path: PortDirectory.userPath, mayBeShared: true)
+                let user = try PortDirectory.open(path: PortDirectory.userPath(), mayBeShared: true)
                 return (.works, "\(user.path), \(Self.rule(for: user.path))\(Self.sharing(of: user))")
             }
             return (.works, "\(directory), by --directory\(Self.sharing(of: try Self.existing(directory)))")
@@ -190,7 +190,7 @@ struct Doctor: Sendable {
             remedy: "Name a directory of a local file system by SWIFT_PORT_DIRECTORY."
         ) {
             if let directory { _ = try Self.existing(directory) }
-            let path = directory ?? PortDirectory.userPath
+            let path = directory ?? PortDirectory.userPath()
             let server = try PortNameServer(sharedDirectory: path)
             let port = MachPort()
             defer { port.invalidate() }
