@@ -118,7 +118,7 @@ int shim_spawn(const char *path, char *const *arguments, char *const *environmen
     sigset_t all, before;
     if (pipe2(ends, O_CLOEXEC) != 0) return -1;
     /* Above the child's numbers. */
-    int report = shim_dup_cloexec_from(ends[1], descriptorCount);
+    int report = shim_dup_cloexec(ends[1], descriptorCount);
     if (report < 0) error = errno;
     close(ends[1]);
     if (report < 0) {

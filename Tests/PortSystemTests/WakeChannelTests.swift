@@ -65,8 +65,7 @@ import Testing
         func streamSocket() -> SharedDescriptor {
             SharedDescriptor(owning: socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0))
         }
-        let live = try sysStreamSocketPair()
-        let (one, other) = (SharedDescriptor(owning: live.0), SharedDescriptor(owning: live.1))
+        let (one, other) = try sysStreamSocketPair()
         #expect(WakeSender(one) == nil && WakeSender(other) == nil)
         #expect(shutdown(one.rawValue, CInt(SHUT_WR)) == 0)
         #expect(WakeSender(one) == nil && WakeSender(other) == nil)

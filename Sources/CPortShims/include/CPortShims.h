@@ -46,7 +46,6 @@ extern const uint32_t SHIM_IN_CREATE, SHIM_IN_DELETE, SHIM_IN_MODIFY, SHIM_IN_CL
 int shim_openat(int directory, const char *path, int flags, unsigned mode);
 /* fchown(2) of the group only, also with a descriptor of O_PATH. */
 int shim_change_group(int descriptor, unsigned group);
-int shim_dup_cloexec(int descriptor);
 /* RLIMIT_NOFILE, the soft limit; INT_MAX when it is larger, or there is none. */
 int shim_descriptor_limit(void);
 /* The largest file that this process may make. */
@@ -153,7 +152,8 @@ char **shim_environment(void);
  * */
 const char *shim_variable(const char *name);
 extern const int SHIM_O_PATH;
-int shim_dup_cloexec_from(int descriptor, int lowest);
+/* A number that is not lower than `lowest`. */
+int shim_dup_cloexec(int descriptor, int lowest);
 int shim_set_cloexec(int descriptor);
 int shim_pidfd_open(int process);
 int shim_pidfd_send_signal(int process, int signal);
@@ -173,11 +173,8 @@ void shim_end_by_signal(int byte);
 /* The release from uname(2), and the name and version of the C library, as NUL-terminated text. */
 void shim_kernel_release(char *text, int capacity);
 void shim_library_version(char *text, int capacity);
-/* Calls that only test whether the system makes them: close_range(2) of an empty range; waitid(2) for a process
- * descriptor, without waiting; a test for an open-file-description lock. */
+/* close_range(2) of an empty range: only tests whether the system makes the call. */
 int shim_close_no_range(void);
-int shim_try_process_wait(int process);
-int shim_try_open_file_lock(int descriptor);
 /* From now on the signal calls the handler, with its siginfo_t and context; interrupted calls are restarted. */
 void shim_handle_signal(int signal, void (*handler)(int signal, void *information, void *context));
 

@@ -29,21 +29,21 @@ extension SocketConnection: BusyPollable {
 
     package var wakeChannel: WakeChannelWatch? { receiver.ringEnd.object?.wakeChannel }
 
-    package func park(_ period: UInt64) -> ParkDecision {
-        if isInherited { return .ended }
+    package func park(_ period: UInt64) -> Bool {
+        if isInherited { return false }
         defer { receiver.dropUnreadIfPortEnded(from: self) }
         return receiver.state.withLock { state in
-            guard let reader = state.channel.path.reader(polledIn: period) else { return .ended }
+            guard let reader = state.channel.path.reader(polledIn: period) else { return false }
             reader.park()
             // The end of the connection shuts the socket down afterwards, which ends the sleep.
             // A sleep counts as a poll that found nothing, until a packet is read from the ring.
             state.channel.path.didPollEmptyRing()
             if reader.hasMore || isClosed {
                 reader.wake()
-                return isClosed ? .ended : .arrived
+                return false
             }
             if !state.channel.path.isWorthPolling { receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent) }
-            return .parked
+            return true
         }
     }
 

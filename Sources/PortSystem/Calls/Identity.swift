@@ -49,7 +49,6 @@ enum Overflow {
     }
 }
 
-/// This process's id.
 package func sysProcessID() -> pid_t { getpid() }
 
 /// The effective user of this process: the owner of files that it makes, and the user that its peers see.
@@ -63,10 +62,6 @@ package func sysThreadID() -> pid_t { shim_thread_id() }
 
 /// The C library's number of the calling thread: no other live thread has it. No system call.
 package func sysThisThread() -> UInt { shim_this_thread() }
-
-/// How many times this process and its ancestors have forked: a different number than before means that this is a
-/// child. No system call. A child made by clone(2) without the C library's fork is not noticed.
-package func sysForkCount() -> UInt32 { shim_fork_count() }
 
 /// A variable of the environment; nil when it is not set or empty, and in a program with more privileges than the user
 /// that started it, such as a set-user-ID program: that user controls the environment.

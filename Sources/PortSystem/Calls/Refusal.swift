@@ -5,13 +5,7 @@
 // program, or at any time after. The first refusal is remembered for as long as the process lives, so no refused call
 // is repeated. The alternative is at the place of the call.
 
-import PortCLibrary
 import Synchronization
-
-extension SystemError {
-    /// True for the numbers with which kernels and filters refuse a call altogether.
-    package var isRefusal: Bool { code == ENOSYS || code == EPERM || code == EINVAL || code == EOPNOTSUPP }
-}
 
 /// Whether the system refuses one call.
 package final class Refusal: Sendable {
@@ -82,6 +76,16 @@ package final class Refusal: Sendable {
             }
         }
         return try otherwise()
+    }
+}
+
+/// Whether the system refuses a call that no file, directory or path is a reason to refuse. A shortage is no refusal.
+func isRefused<Result>(_ call: () throws(SystemError) -> Result) -> Bool {
+    do throws(SystemError) {
+        _ = try call()
+        return false
+    } catch {
+        return error.isRefusal
     }
 }
 

@@ -23,7 +23,6 @@ package final class SystemCallFaults {
         var times: Int
         var skipping: Int
 
-        /// Makes a rule.
         package init(_ call: SystemCall, _ fault: Fault, times: Int = 1, skipping: Int = 0) {
             self.call = call
             self.fault = fault

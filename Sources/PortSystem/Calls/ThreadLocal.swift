@@ -38,11 +38,8 @@ package final class ThreadLocal<Value: AnyObject>: Sendable {
         }
         set {
             let old = unsafe pthread_getspecific(key)
-            guard let newValue else {
-                unsafe store(nil)
-                if let old = unsafe old { unsafe Unmanaged<Slot>.fromOpaque(old).release() }
-                return
-            }
+            defer { if let old = unsafe old { unsafe Unmanaged<Slot>.fromOpaque(old).release() } }
+            guard let newValue else { return unsafe store(nil) }
             let slot = Slot(newValue) { [self] slot in
                 // The C library has cleared the slot before this call; the object must be found during `threadDidEnd`.
                 unsafe store(Unmanaged.passUnretained(slot).toOpaque())
@@ -50,7 +47,6 @@ package final class ThreadLocal<Value: AnyObject>: Sendable {
                 value = nil
             }
             unsafe store(Unmanaged.passRetained(slot).toOpaque())
-            if let old = unsafe old { unsafe Unmanaged<Slot>.fromOpaque(old).release() }
         }
     }
 

@@ -48,12 +48,6 @@ package enum AsyncCloser {
             return next.popLast()
         }
 
-        /// The worker's thread could not be started: later calls find no worker, and close what waits themselves.
-        mutating func giveUpWorker() {
-            worker = nil
-            callerCount += 1
-        }
-
         var isBlocked: Bool { busySince.map { $0.advanced(by: Tuning.longestClose) < .now } ?? false }
     }
 
@@ -68,8 +62,8 @@ package enum AsyncCloser {
     }
 
     private static let state = Mutex(State())
-    /// The fork count of the process that first had something to close.
-    private static let forkCount = sysForkCount()
+    /// Of the process that first had something to close.
+    private static let forkGuard = ForkGuard()
 
     /// Whether nothing is being closed, and nothing waits for that.
     package static var isIdle: Bool {
@@ -88,7 +82,7 @@ package enum AsyncCloser {
     ///   - descriptor: the descriptor.
     ///   - closeObserver: the observer to notify that it waits, and that it is closed.
     static func close(_ descriptor: CInt, of closeObserver: (any CloseObserver)? = nil) {
-        if forkCount != sysForkCount() { return sysCloseForeign(descriptor) }
+        if forkGuard.isInherited { return sysCloseForeign(descriptor) }
         closeObserver?.willClose()
         wake(PendingClose(descriptor: descriptor, closeObserver: closeObserver))
     }
@@ -130,9 +124,13 @@ package enum AsyncCloser {
         }
     }
 
-    /// One by one: when a file blocks this caller, the next caller closes the rest.
+    /// The worker's thread could not be started: this caller and later ones, which find no worker, close what waits. One
+    /// by one: when a file blocks this caller, the next caller closes the rest.
     private static func closeHere() {
-        state.withLock { $0.giveUpWorker() }
+        state.withLock { state in
+            state.worker = nil
+            state.callerCount += 1
+        }
         while let closing = state.withLock({ $0.isSuspended ? nil : $0.popFirst() }) { closing.perform() }
         state.withLock { $0.callerCount -= 1 }
     }

@@ -41,10 +41,8 @@ package struct EpollReport: Hashable, Sendable {
 package struct EpollSet: ~Copyable, Sendable {
     private let descriptor: FileDescriptor
 
-    /// The most reports of one wait.
     package static var reportLimit: Int { Tuning.reportLimit }
 
-    /// Makes an empty set.
     package init() throws(SystemError) {
         descriptor = FileDescriptor(owning: try retrying(.epoll_create) { shim_epoll_create() })
     }
@@ -52,9 +50,7 @@ package struct EpollSet: ~Copyable, Sendable {
     /// The set's own descriptor: readable while any member is ready, so a set can be a member of another set.
     package var raw: CInt { descriptor.raw }
 
-    /// Adds a descriptor.
-    ///
-    /// - Throws: EBADF when it is not open, EPERM when it cannot be waited on (a regular file), EEXIST when it is a
+    /// - Throws: EBADF when the descriptor is not open, EPERM when it cannot be waited on (a regular file), EEXIST when it is a
     ///   member.
     package func add(_ member: CInt, _ events: EpollEvents, key: UInt64) throws(SystemError) {
         _ = try retrying(.epoll_ctl) {

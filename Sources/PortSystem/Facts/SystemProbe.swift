@@ -77,7 +77,7 @@ package enum SystemProbe {
     package static func processWait() throws(SystemError) {
         let process = try processDescriptor()
         _ = try unless(ECHILD) { () throws(SystemError) in
-            try retrying(.waitid) { shim_try_process_wait(process.raw) }
+            try sysWaitForChild(process.raw, 0, leavesUnreaped: true, blocks: false)
         }
     }
 

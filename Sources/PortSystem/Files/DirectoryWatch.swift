@@ -36,11 +36,9 @@ package struct DirectoryEvents: OptionSet, Hashable, Sendable {
     package static let overflow = DirectoryEvents(rawValue: SHIM_IN_Q_OVERFLOW)
 }
 
-/// One change.
 package struct DirectoryReport: Hashable, Sendable {
     /// The number of the watch, as `add` gave it; -1 for an overflow.
     package var watch: CInt
-    /// What happened.
     package var events: DirectoryEvents
     /// The name in the directory that it happened to; empty for the directory itself.
     package var name: String
@@ -79,19 +77,11 @@ package struct DirectoryWatch: ~Copyable, Sendable {
     /// - Throws: ENOENT; ENOTDIR; EACCES when this user may not read it; ENOSPC when the user has no watch left
     ///   (`fs.inotify.max_user_watches`); the refusal, which `Refusals.directoryWatch` then has.
     package func add(_ path: String, _ events: DirectoryEvents) throws(SystemError) -> CInt {
-        // An error for one path may concern its file system only.
-        let isRefusal = { (error: SystemError) in error.isRefusal && Self.canWatchNothing }
-        return try Refusals.directoryWatch.remember(isRefusal) { () throws(SystemError) in try request(path, events) }
-    }
-
-    /// Whether the system refuses to watch even a directory that every user may read.
-    private static var canWatchNothing: Bool {
-        do throws(SystemError) {
-            _ = try DirectoryWatch().request("/", .selfDeleted)
-            return false
-        } catch {
-            return error.isRefusal
+        // An error for one path may concern its file system only; every user may read this directory.
+        let isRefusal = { (error: SystemError) in
+            error.isRefusal && isRefused { () throws(SystemError) in try DirectoryWatch().request("/", .selfDeleted) }
         }
+        return try Refusals.directoryWatch.remember(isRefusal) { () throws(SystemError) in try request(path, events) }
     }
 
     private func request(_ path: String, _ events: DirectoryEvents) throws(SystemError) -> CInt {

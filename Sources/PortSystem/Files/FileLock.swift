@@ -86,7 +86,7 @@ package func sysIsLocked(_ descriptor: CInt, _ kind: FileLock) throws(SystemErro
 /// Makes a call for an open-file-description lock, unless the system has refused those. An error for one file may be
 /// that file system's alone: so a second file is tried before the refusal is remembered.
 private func openFileLock(_ body: () -> CInt) throws(SystemError) -> CInt {
-    try Refusals.openFileLocks.remember({ $0.isRefusal && refusesOpenFileLocks() }) {
+    try Refusals.openFileLocks.remember({ $0.isRefusal && isRefused(tryOpenFileLock) }) {
         () throws(SystemError) in
         try retrying(.fcntl, body)
     }
@@ -95,17 +95,8 @@ private func openFileLock(_ body: () -> CInt) throws(SystemError) -> CInt {
 /// Tests for an open-file-description lock of a file that every user may open.
 func tryOpenFileLock() throws(SystemError) {
     let directory = try sysOpen("/", .directory)
-    _ = try retrying(.fcntl) { shim_try_open_file_lock(directory.raw) }
-}
-
-/// Whether the system refuses open-file-description locks to this process, whatever the file is.
-private func refusesOpenFileLocks() -> Bool {
-    do throws(SystemError) {
-        try tryOpenFileLock()
-        return false
-    } catch {
-        return error.isRefusal
-    }
+    var held: CInt = 0
+    _ = try retrying(.fcntl) { unsafe shim_lock_is_held(directory.raw, &held) }
 }
 
 private func tryLockWhole(_ descriptor: CInt, _ kind: CInt) throws(SystemError) -> Bool {

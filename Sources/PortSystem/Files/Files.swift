@@ -20,21 +20,16 @@ package struct FileStatus: Hashable, Sendable {
         group = status.st_gid
     }
 
-    /// Whether it is a directory.
     package var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
-    /// Whether it is a socket.
     package var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
-    /// Whether it is a regular file.
     package var isRegular: Bool { mode & S_IFMT == S_IFREG }
     /// Its permission bits, including the set-group and the sticky bit.
     package var permissions: mode_t { mode & 0o7777 }
     /// Whether users other than the owner may read, write or search it.
     package var isOpenToOthers: Bool { mode & 0o077 != 0 }
-    /// Whether two statuses are of the same file.
     package func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 }
 
-/// How to open a file.
 package enum OpenMode: Sendable {
     /// A directory, not through a symbolic link.
     case directory
@@ -127,7 +122,6 @@ package func sysShareSocket(_ name: String, in directory: CInt, with group: gid_
     }
 }
 
-/// The status of an open file.
 package func sysStatus(_ descriptor: CInt) throws(SystemError) -> FileStatus {
     var status = stat()
     _ = try retrying(.fstat) { unsafe fstat(descriptor, &status) }
@@ -200,7 +194,7 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
     do throws(SystemError) {
         // A file system that does not know the flag says EINVAL, and a directory may forbid the change with EPERM.
         let isRefusal = { (error: SystemError) in
-            error.code == ENOSYS || error.code != EINVAL && error.isRefusal && refusesExclusiveRename()
+            error.code == ENOSYS || error.code != EINVAL && error.isRefusal && isRefused(tryExclusiveRename)
         }
         try Refusals.exclusiveRename.remember(isRefusal) { () throws(SystemError) in
             _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
@@ -215,16 +209,6 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
             try? sysUnlink(newName, in: directory)
             throw error
         }
-    }
-}
-
-/// Whether the system refuses such a rename in every directory.
-private func refusesExclusiveRename() -> Bool {
-    do throws(SystemError) {
-        try tryExclusiveRename()
-        return false
-    } catch {
-        return error.isRefusal  // a shortage is none
     }
 }
 

@@ -5,7 +5,6 @@ import Synchronization
 
 /// The reading end of a ring. One thread at a time uses it.
 package struct RingConsumer: Sendable {
-    /// The result of a read.
     package enum Outcome: Sendable {
         case packet(PacketWords, payload: [UInt8])
         /// At least `before` packets arrive on the socket before the next record.

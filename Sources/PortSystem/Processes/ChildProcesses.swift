@@ -41,7 +41,7 @@ package func sysSpawn(
     for (number, descriptor) in descriptors.enumerated() {
         guard let descriptor else { continue }
         let copy = SharedDescriptor(
-            owning: try retrying(.dup) { shim_dup_cloexec_from(descriptor, CInt(descriptors.count)) })
+            owning: try retrying(.dup) { shim_dup_cloexec(descriptor, CInt(descriptors.count)) })
         copies.append(copy)
         numbers[number] = copy.rawValue
     }

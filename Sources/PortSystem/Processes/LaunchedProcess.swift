@@ -163,7 +163,7 @@ private func isEachInvalid() -> Bool {
 ///   - blocks: whether to wait until it ends.
 /// - Returns: how it ended; nil while it runs.
 /// - Throws: ECHILD when it is no child, or was reaped.
-private func sysWaitForChild(
+func sysWaitForChild(
     _ descriptor: CInt?, _ process: pid_t, leavesUnreaped: Bool, blocks: Bool
 ) throws(SystemError) -> ChildEnd? {
     var (ended, code, status): (CInt, CInt, CInt) = (0, 0, 0)

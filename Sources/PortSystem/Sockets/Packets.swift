@@ -6,7 +6,6 @@
 import CPortShims
 import PortCLibrary
 
-/// The outcome of sending a packet.
 package enum SendOutcome: Hashable, Sendable {
     /// The kernel has accepted the whole packet.
     case sent
@@ -220,6 +219,7 @@ private func receiveHeaded(
 
     private init() {
         unsafe memory = .allocate(byteCount: Self.size, alignment: 1)
+        Self.buffers.value = self
     }
 
     deinit {
@@ -230,15 +230,9 @@ private func receiveHeaded(
     static func withBytes<Result>(
         _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(SystemError) -> Result
     ) throws(SystemError) -> Result {
-        let buffer = buffers.value ?? make()
+        let buffer = buffers.value ?? ReceiveBuffer()
         // SAFETY: the thread owns its buffer until it ends.
         return try unsafe body(UnsafeMutableRawBufferPointer(rebasing: buffer.memory.prefix(min(count, size))))
-    }
-
-    private static func make() -> ReceiveBuffer {
-        let buffer = ReceiveBuffer()
-        buffers.value = buffer
-        return buffer
     }
 }
 
@@ -262,7 +256,7 @@ package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
     do throws(SystemError) {
         let count = try unlessBlocked { () throws(SystemError) in
             try repeatingAfterReset { () throws(SystemError) in
-                try retrying(.recvmsg) { unsafe withUnsafeMutableBytes(of: &bytes) { unsafe peek(socket, $0) } }
+                try retrying(.recvmsg) { unsafe shim_peek(socket, &bytes, 8) }
             }
         }
         guard let count else { return .wouldBlock }
@@ -273,8 +267,4 @@ package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
         if error.code == ECONNRESET || error.code == ENOTCONN { return .peerClosed }
         throw error
     }
-}
-
-private func peek(_ socket: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    unsafe shim_peek(socket, buffer.baseAddress, buffer.count)
 }

@@ -6,9 +6,7 @@ package import PortCLibrary
 
 /// The process at the other end of a connected Unix socket, as the kernel recorded it when the connection was made.
 package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process: pid_t, user: uid_t, group: gid_t) {
-    var process: pid_t = 0
-    var user: uid_t = 0
-    var group: gid_t = 0
+    var (process, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
     _ = try retrying(.getsockopt) { unsafe shim_peer_credentials(socket, &process, &user, &group) }
     return (process, user, group)
 }

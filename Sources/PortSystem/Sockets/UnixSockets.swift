@@ -13,32 +13,37 @@ package func sysPacketSocket() throws(SystemError) -> FileDescriptor {
     return FileDescriptor(owning: try retrying(.socket) { socket(AF_UNIX, type, 0) })
 }
 
-/// Two sockets connected to each other.
+/// Two packet sockets connected to each other.
 package func sysPacketSocketPair() throws(SystemError) -> (SharedDescriptor, SharedDescriptor) {
-    let type = SHIM_SOCK_SEQPACKET | SHIM_SOCK_CLOEXEC | SHIM_SOCK_NONBLOCK
-    var ends: [CInt] = [-1, -1]
-    _ = try retrying(.socketpair) { unsafe socketpair(AF_UNIX, type, 0, &ends) }
-    return (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
+    try socketPair(SHIM_SOCK_SEQPACKET)
 }
 
-/// Two connected, non-blocking stream sockets, which the caller closes.
-func sysStreamSocketPair() throws(SystemError) -> (CInt, CInt) {
-    let type = SHIM_SOCK_STREAM | SHIM_SOCK_CLOEXEC | SHIM_SOCK_NONBLOCK
+/// Two stream sockets connected to each other.
+func sysStreamSocketPair() throws(SystemError) -> (SharedDescriptor, SharedDescriptor) {
+    try socketPair(SHIM_SOCK_STREAM)
+}
+
+private func socketPair(_ type: CInt) throws(SystemError) -> (SharedDescriptor, SharedDescriptor) {
     var ends: [CInt] = [-1, -1]
-    _ = try retrying(.socketpair) { unsafe socketpair(AF_UNIX, type, 0, &ends) }
-    return (ends[0], ends[1])
+    _ = try retrying(.socketpair) {
+        unsafe socketpair(AF_UNIX, type | SHIM_SOCK_CLOEXEC | SHIM_SOCK_NONBLOCK, 0, &ends)
+    }
+    return (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
 }
 
 /// Whether an open descriptor is a packet socket (SOCK_SEQPACKET) of the Unix family.
 ///
 /// - Throws: EBADF when it is not open, ENOTSOCK when it is no socket.
 package func sysIsPacketSocket(_ descriptor: CInt) throws(SystemError) -> Bool {
-    var kind = [CInt](repeating: -1, count: 2)
-    for (index, option) in [SO_DOMAIN, SO_TYPE].enumerated() {
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        _ = try retrying(.getsockopt) { unsafe getsockopt(descriptor, SOL_SOCKET, option, &kind[index], &length) }
-    }
-    return kind[0] == AF_UNIX && kind[1] == SHIM_SOCK_SEQPACKET
+    let (family, type) = (try option(SO_DOMAIN, of: descriptor), try option(SO_TYPE, of: descriptor))
+    return family == AF_UNIX && type == SHIM_SOCK_SEQPACKET
+}
+
+private func option(_ name: CInt, of socket: CInt) throws(SystemError) -> CInt {
+    var value: CInt = 0
+    var length = socklen_t(MemoryLayout<CInt>.size)
+    _ = try retrying(.getsockopt) { unsafe getsockopt(socket, SOL_SOCKET, name, &value, &length) }
+    return value
 }
 
 /// Gives a socket a path in the file system.
@@ -154,10 +159,7 @@ func sysEndHoldsPackets(_ socket: CInt) -> Bool { shim_shut_down_and_peek(socket
 ///
 /// - Throws: EBADF when it is not open, ENOTSOCK when it is no socket.
 package func sysIsListening(_ descriptor: CInt) throws(SystemError) -> Bool {
-    var value: CInt = 0
-    var length = socklen_t(MemoryLayout<CInt>.size)
-    _ = try retrying(.getsockopt) { unsafe getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) }
-    return value != 0
+    try option(SO_ACCEPTCONN, of: descriptor) != 0
 }
 
 /// The path of a Unix socket, as it was bound; nil for one without a path.

@@ -55,7 +55,7 @@ package func sysHandleSignal(
 package func withoutBrokenPipeSignal<Result>(
     _ body: () throws(SystemError) -> Result
 ) throws(SystemError) -> Result {
-    var (signal, waiting, old) = (brokenPipeSignal(), sigset_t(), sigset_t())
+    var (signal, waiting, old) = (signalSet(SIGPIPE), sigset_t(), sigset_t())
     unsafe pthread_sigmask(SIG_BLOCK, &signal, &old)
     defer { unsafe pthread_sigmask(SIG_SETMASK, &old, nil) }
     unsafe sigpending(&waiting)
@@ -73,18 +73,15 @@ package func withoutBrokenPipeSignal<Result>(
 ///
 /// - Returns: false when it is not pending.
 package func sysConsumeSignal(_ signal: CInt) throws(SystemError) -> Bool {
-    var set = sigset_t()
-    unsafe sigemptyset(&set)
-    unsafe sigaddset(&set, signal)
-    var atOnce = timespec()
+    var (set, atOnce) = (signalSet(signal), timespec())
     return try unlessBlocked { () throws(SystemError) in
         try retrying(.sigtimedwait) { unsafe sigtimedwait(&set, nil, &atOnce) }
     } != nil
 }
 
-private func brokenPipeSignal() -> sigset_t {
+private func signalSet(_ signal: CInt) -> sigset_t {
     var set = sigset_t()
     unsafe sigemptyset(&set)
-    unsafe sigaddset(&set, SIGPIPE)
+    unsafe sigaddset(&set, signal)
     return set
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
-// A descriptor that a sleeping thread waits on and any thread may signal: an eventfd(2), or a pipe(2) where the system
-// refuses eventfds. Signals coalesce: however many there were, `clear` makes the descriptor unreadable again.
 
 import CPortShims
 import PortCLibrary
 
-/// A descriptor that any thread can make readable, and its owner can make unreadable.
+/// A descriptor that a sleeping thread waits on and any thread may signal: an eventfd(2), or a pipe(2) where the system
+/// refuses eventfds. Signals coalesce: however many there were, its owner makes it unreadable with one `clear`.
 package struct EventDescriptor: ~Copyable, Sendable {
     /// The kernel object behind it.
     package enum Kind: Sendable, CaseIterable {
@@ -26,7 +24,6 @@ package struct EventDescriptor: ~Copyable, Sendable {
         }
     }
 
-    /// Makes one of the given kind.
     package init(_ kind: Kind) throws(SystemError) {
         switch kind {
         case .eventfd:

@@ -44,8 +44,7 @@ package final class WakeChannel: Sendable {
     }
 
     private static func makePair() throws(SystemError) -> (channel: WakeChannel, sending: SharedDescriptor) {
-        let ends = try sysStreamSocketPair()
-        let (watched, sending) = (SharedDescriptor(owning: ends.0), SharedDescriptor(owning: ends.1))
+        let (watched, sending) = try sysStreamSocketPair()
         _ = try retrying(.shutdown) { shutdown(sending.rawValue, CInt(SHUT_RDWR)) }
         return (WakeChannel(watched), sending)
     }

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
+import Synchronization
 
 /// A custom input source with a buffer of commands, and clients that are notified where they may send them.
 ///
@@ -57,7 +58,7 @@ public final class CommandSource<Command: Sendable>: Sendable {
             schedule: { loop, _ in buffer.didEnter(loop) },
             cancel: { loop, _ in buffer.didLeave(loop) },
             perform: { buffer.drain() })
-        buffer.setSource(self)
+        buffer.state.withLock { $0.source = self }
     }
 
     /// Adds the source to a mode of a loop. When it is the first mode of that loop, its clients are notified: a call of
@@ -91,10 +92,10 @@ public final class CommandSource<Command: Sendable>: Sendable {
     }
 
     /// Whether it still accepts commands.
-    public var isValid: Bool { buffer.isValid }
+    public var isValid: Bool { buffer.state.withLock { $0.isValid } }
 
     /// How many commands wait for the handler.
-    public var count: Int { buffer.count }
+    public var count: Int { buffer.state.withLock { $0.commands.count } }
 
     /// Appends a command to the buffer without waking the worker: the worker handles the command when the source is
     /// next fired.
@@ -189,7 +190,7 @@ extension CommandSource {
             let request = PerformRequest(
                 on: loop, for: notificationTarget, whenOver: { wasCalled in if !wasCalled { self.leave() } }
             ) {
-                self.buffer?.endPost(to: self.id)
+                self.buffer?.state.withLock { $0.endPost(to: self.id) }
                 self.deliver()
             }
             loop.post(request, in: modes)

@@ -2,13 +2,11 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
-import Synchronization
 
 /// A command source's state: its commands, its clients with their pending notices, and the loops that it is in.
 struct CommandState<Command: Sendable>: Sendable {
     typealias Source = CommandSource<Command>
 
-    /// A notice for a client.
     enum Notice: Sendable {
         case registered(Source.Context)
         /// Sets the event when the notice was delivered, or never will be: a thread waits for that.
@@ -37,7 +35,6 @@ struct CommandState<Command: Sendable>: Sendable {
         }
     }
 
-    /// A client that is notified of a removal.
     typealias NotifiedClient = (client: Source.Client, isDone: ThreadEvent)
 
     private(set) var commands: [Command] = []
@@ -96,26 +93,25 @@ struct CommandState<Command: Sendable>: Sendable {
         return count
     }
 
+    private func index(of client: ItemID) -> Int? {
+        clients.firstIndex { $0.client.id == client }
+    }
+
     /// Records that a block is on its way to a client's loop.
     ///
     /// - Returns: false when one already is, or when the client is gone.
     mutating func beginPost(to client: ItemID) -> Bool {
-        guard let index = clients.firstIndex(where: { $0.client.id == client }), !clients[index].isPosted else {
-            return false
-        }
+        guard let index = index(of: client), !clients[index].isPosted else { return false }
         clients[index].isPosted = true
         return true
     }
 
     /// Records that the block reads the notices now: later ones need another block.
     mutating func endPost(to client: ItemID) {
-        guard let index = clients.firstIndex(where: { $0.client.id == client }) else { return }
-        clients[index].isPosted = false
+        if let index = index(of: client) { clients[index].isPosted = false }
     }
 
-    /// Adds a client.
-    ///
-    /// - Returns: whether it has a notice.
+    /// - Returns: whether the client has a notice.
     mutating func add(_ client: Source.Client) -> Bool {
         guard isValid else { return false }
         var entry = ClientEntry(client: client)
@@ -128,18 +124,14 @@ struct CommandState<Command: Sendable>: Sendable {
         return !entry.notices.isEmpty
     }
 
-    /// Removes a client.
-    ///
     /// - Returns: the client, with its undelivered notices.
     mutating func remove(_ client: ItemID) -> ClientEntry? {
-        clients.firstIndex { $0.client.id == client }.map { clients.remove(at: $0) }
+        index(of: client).map { clients.remove(at: $0) }
     }
 
-    /// Dequeues the next notice for a client.
-    ///
-    /// - Returns: the notice, or else the client when it is no longer needed, for the caller to release.
+    /// - Returns: the client's next notice, or else the client when it is no longer needed, for the caller to release.
     mutating func dequeueNotice(for client: ItemID) -> (notice: Notice?, gone: ClientEntry?) {
-        guard let index = clients.firstIndex(where: { $0.client.id == client }) else { return (nil, nil) }
+        guard let index = index(of: client) else { return (nil, nil) }
         if !clients[index].notices.isEmpty { return (clients[index].notices.removeFirst(), nil) }
         return (nil, isValid || isInLoop ? nil : clients.remove(at: index))
     }
@@ -161,96 +153,5 @@ struct CommandState<Command: Sendable>: Sendable {
         if isInLoop { return [] }
         defer { clients.removeAll { $0.notices.isEmpty } }
         return clients.map(\.client)
-    }
-}
-
-// The state behind a command source's routines. It does not retain the source, except while the source is in a loop, so
-// that the source then lives without another reference:
-//
-//   loop ─► RunLoopSource ─► CommandBuffer ─► CommandSource ─► RunLoopSource     while in a loop
-//           RunLoopSource ─► CommandBuffer ◄─ CommandSource ─► RunLoopSource     else
-//
-// A notice for a client is appended to the client's list under the lock, in the order of events. A block on the
-// client's loop dequeues it from there. So a client is notified in order although the blocks are posted without the
-// lock. A client that was not yet notified of a source when that source leaves is not notified of it at all. So the
-// list cannot grow while the client's loop does not run.
-
-/// The commands of a command source, its clients, and the loops that it is in.
-final class CommandBuffer<Command: Sendable>: Sendable {
-    private let limit: Int
-    private let handler: CommandSource<Command>.Handler
-    private let state = Mutex(CommandState<Command>())
-
-    init(limit: Int, handler: @escaping CommandSource<Command>.Handler) {
-        self.limit = limit
-        self.handler = handler
-    }
-
-    func setSource(_ source: CommandSource<Command>) {
-        state.withLock { $0.source = source }
-    }
-
-    var isValid: Bool { state.withLock { $0.isValid } }
-
-    var count: Int { state.withLock { $0.commands.count } }
-
-    func add(_ command: Command) -> CommandAcceptance {
-        state.withLock { $0.add(command, limit: limit) }
-    }
-
-    /// Passes all waiting commands to the handler.
-    func drain() {
-        let (commands, source) = state.withLock { ($0.dequeueCommands(), $0.source) }
-        if let source, !commands.isEmpty { handler(source, commands) }
-    }
-
-    /// The source has entered a mode of a loop. Clients are notified when it was the first.
-    func didEnter(_ loop: ThreadRunLoop) {
-        for client in state.withLock({ $0.enter(loop) }) { post(client) }
-    }
-
-    /// The source has left a mode of a loop. When it was the last, clients are notified, and the call waits for them.
-    func didLeave(_ loop: ThreadRunLoop) {
-        let (notified, source) = state.withLock { $0.leave(loop) }
-        let start = MonotonicInstant.now
-        for (client, _) in notified where !client.loop.isCurrent { post(client) }
-        for (client, _) in notified where client.loop.isCurrent { client.deliver() }
-        for (client, isDone) in notified { isDone.wait(until: start.advanced(by: client.removalLimit)) }
-        _ = source  // released here, without the lock
-    }
-
-    /// Ends the source: it accepts no more commands and clients, and leaves its loops through `leave`.
-    func invalidate(_ leave: () -> Void) {
-        guard let commands = state.withLock({ $0.beginInvalidation() }) else { return }
-        leave()
-        let clients = state.withLock { $0.endInvalidation() }
-        _ = (commands, clients)  // released here, without the lock
-    }
-
-    func add(_ client: CommandSource<Command>.Client) {
-        if state.withLock({ $0.add(client) }) { post(client) }
-    }
-
-    /// Makes a client's thread read its notices.
-    private func post(_ client: CommandSource<Command>.Client) {
-        if state.withLock({ $0.beginPost(to: client.id) }) { client.post() }
-    }
-
-    /// The client's thread reads its notices.
-    func endPost(to client: ItemID) {
-        state.withLock { $0.endPost(to: client) }
-    }
-
-    /// Removes a client, and ends all waits for it.
-    func remove(_ client: ItemID) {
-        let entry = state.withLock { $0.remove(client) }
-        for case .removed(_, let isDone) in entry?.notices ?? [] { isDone.set() }
-    }
-
-    /// Dequeues the next notice for a client.
-    func dequeueNotice(for client: ItemID) -> CommandState<Command>.Notice? {
-        let (notice, gone) = state.withLock { $0.dequeueNotice(for: client) }
-        _ = gone  // released here, without the lock
-        return notice
     }
 }

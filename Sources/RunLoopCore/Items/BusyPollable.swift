@@ -26,7 +26,10 @@ package protocol BusyPollable: AnyObject, Sendable {
     var wakeChannel: WakeChannelWatch? { get }
     /// The loop is about to sleep, and polls again when it is awake: arrivals meanwhile come with an edge of the
     /// channel.
-    func park(_ period: UInt64) -> ParkDecision
+    ///
+    /// - Returns: whether an edge will end the sleep; false when the loop must not sleep, because something has arrived,
+    ///   or no longer polls there, so that the kernel reports arrivals.
+    func park(_ period: UInt64) -> Bool
     /// The loop is awake, and polls.
     func unpark(_ period: UInt64)
     /// The loop's wait is over. If nothing but this source of this loop is waiting for messages there, the loop can
@@ -43,12 +46,17 @@ package protocol BusyPollable: AnyObject, Sendable {
     func endBusyPolling(_ period: UInt64)
 }
 
-/// The answer to a loop that is about to sleep.
-package enum ParkDecision: Sendable {
-    /// An edge of the channel will end the sleep.
-    case parked
-    /// Something has arrived: the loop must not sleep.
-    case arrived
-    /// The loop no longer polls there: the kernel reports arrivals.
-    case ended
+/// Memory that a loop polls, the number of the polling period, and the source for which the loop polls: its id, because
+/// the source itself may own its port. A class, because the memory's type may have weak references, which make each
+/// copy of a list slow.
+final class BusyPollEntry: Sendable {
+    let pollable: any BusyPollable  // immutable
+    let poll: UInt64  // immutable
+    let source: ItemID  // immutable
+
+    init(_ pollable: any BusyPollable, _ poll: UInt64, for source: ItemID) {
+        (self.pollable, self.poll, self.source) = (pollable, poll, source)
+    }
+
+    var isBusyPolled: Bool { pollable.isBusyPolled(poll) }
 }

@@ -84,7 +84,6 @@ public final class PerformRequest: Sendable {
         }
     }
 
-    /// The timer that will call the request.
     func setTimer(_ timer: RunLoopTimer) {
         state.withLock { $0.timer = timer }
     }
@@ -134,8 +133,6 @@ struct PerformRequests: Sendable {
         if let target = request.targetID { idsByTarget[target, default: []].insert(request.id) }
     }
 
-    /// Removes a request.
-    ///
     /// - Returns: the request, for the caller to release without the lock.
     mutating func remove(_ id: ItemID) -> PerformRequest? {
         guard let request = requests.removeValue(forKey: id) else { return nil }

@@ -124,6 +124,16 @@ extension RunLoopSource {
         for (loop, watches) in fresh { replaced += loop.exchangeWatches(of: self, watches) }
         for watch in replaced { watch.end(for: self) }
     }
+
+    /// Whether the source is ready: its check says so, or the kernel reported its descriptor in this very pass. An
+    /// older report is confirmed by a poll, unless performing the source finds that out itself. A run that polls has
+    /// only one pass, which must go to a source that is really ready, so it always confirms an older report.
+    func isReady(_ watch: RegistrationWatch?, pass: Int, polls: Bool) -> Bool {
+        if routine.isReady() { return true }
+        guard let watch else { return false }
+        if watch.report == pass || watch.report != nil && !polls && routine.checksWhenPerformed { return true }
+        return (try? sysPoll(watch.descriptor, .readable, until: .distantPast))?.isEmpty != true
+    }
 }
 
 extension ThreadRunLoop {

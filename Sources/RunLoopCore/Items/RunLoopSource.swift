@@ -186,25 +186,9 @@ extension RunLoopSource: CustomStringConvertible {
     }
 }
 
-/// What sources of one kind have in common: their name and their order. They share the object, because there may be
-/// very many of them.
-package final class SourceLabel: Sendable {
-    package let name: String?
-    let order: Int
-
-    package init(_ name: String?, order: Int = 0) {
-        self.name = name
-        self.order = order
-    }
-
-    /// The label of sources that were given neither.
-    static let plain = SourceLabel(nil)
-}
-
 // MARK: - Membership
 
 extension RunLoopSource {
-    /// The loops that the source is in.
     package var loops: [ThreadRunLoop] { state.withLock { Array($0.membership.loops) } }
 
     /// Whether it is in this loop, and in no other.

@@ -15,12 +15,16 @@ public final class RunLoopTimer: Sendable {
     /// What a timer calls when it fires.
     public typealias Handler = @Sendable (RunLoopTimer) -> Void
 
+    enum Phase: Sendable {
+        case armed, firing
+        /// Firing, and the fire date was set during the handler's call.
+        case rescheduled
+    }
+
     struct State: Sendable {
         var membership = LoopMembership()
         var schedule: TimerSchedule
-        var isFiring = false
-        /// The fire date was set during the handler's call.
-        var wasRescheduled = false
+        var phase = Phase.armed
     }
 
     let id = ItemID()
@@ -96,7 +100,7 @@ public final class RunLoopTimer: Sendable {
     public func setNextFireDate(_ date: MonotonicInstant) {
         change {
             $0.schedule.fireDate = date
-            $0.wasRescheduled = $0.isFiring
+            if $0.phase == .firing { $0.phase = .rescheduled }
         }
     }
 
@@ -146,9 +150,8 @@ extension RunLoopTimer {
     /// - Returns: false when it must not fire: it is invalid, firing, or not due any more.
     func beginFiring(at now: MonotonicInstant) -> Bool {
         state.withLock { state in
-            guard state.membership.isValid, !state.isFiring, state.schedule.fireDate <= now else { return false }
-            state.isFiring = true
-            state.wasRescheduled = false
+            guard state.membership.isValid, state.phase == .armed, state.schedule.fireDate <= now else { return false }
+            state.phase = .firing
             for loop in state.membership.loops { loop.disarm(id) }
             return true
         }
@@ -158,8 +161,8 @@ extension RunLoopTimer {
     func endFiring() {
         if interval == nil { invalidate() }
         state.withLock { state in
-            state.isFiring = false
-            if !state.wasRescheduled { state.schedule.advance(past: .now) }
+            if state.phase == .firing { state.schedule.advance(past: .now) }
+            state.phase = .armed
             arm(state)
         }
     }
@@ -173,7 +176,7 @@ extension RunLoopTimer {
 
     /// Passes the timer's dates to its loops. The caller holds the timer's lock.
     private func arm(_ state: State) {
-        if state.isFiring { return }
+        if state.phase != .armed { return }
         for loop in state.membership.loops { loop.arm(id, state.schedule) }
     }
 }
@@ -197,23 +200,6 @@ extension ThreadRunLoop {
     func disarm(_ id: ItemID) {
         state.withLock { state in
             for index in state.memberModes(of: id) { state.modes[index].timers.disarm(id) }
-        }
-    }
-
-    /// Fires all timers of a mode that are due.
-    func fireDueTimers(in mode: Int) {
-        let now = MonotonicInstant.now
-        let due = state.withLock { state in
-            let ids = state.modes[mode].timers.due(at: now)
-            return ids.compactMap { state.timer($0, in: mode) }
-        }
-        // By order; equal orders stay as they are, by date and creation.
-        let sorted = due.enumerated().sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }
-        for timer in sorted.map(\.element) {
-            let isHere = state.withLock { $0.isMember(timer.id, of: mode) }
-            guard isHere, timer.beginFiring(at: .now) else { continue }
-            RUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION(timer)
-            timer.endFiring()
         }
     }
 }

@@ -23,7 +23,6 @@ struct LockedLoopState: ~Copyable, Sendable {
     /// Changed under the lock.
     private let verdict = Atomic<CachedVerdict>(.nothing)
 
-    /// Reads or changes the state.
     borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending RunLoopState) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

@@ -64,62 +64,26 @@ extension ThreadRunLoop {
     func mainQueueGoesFirst(_ run: LoopRun) -> Bool {
         if run.hasJustServedMainQueue { return false }
         let descriptor = state.withLock { state -> CInt? in
-            guard let queue = state.mainQueue, !queue.isServed,
+            guard let queue = state.mainQueue, queue.service == .idle,
                 state.registrations.registration(of: queue.source, in: run.mode) != nil,
                 state.modes[run.mode].ready.isEmpty, !state.modes[run.mode].timers.isDue(at: .now)
             else { return nil }
             return queue.descriptor
         }
-        guard let descriptor, isReadable(descriptor) else { return false }
-        parker.didWake()
-        return true
-    }
-
-    private func isReadable(_ descriptor: CInt) -> Bool {
-        do throws(SystemError) {
-            return !(try sysPoll(descriptor, .readable, until: .distantPast)).isEmpty
-        } catch {
+        guard let descriptor, (try? sysPoll(descriptor, .readable, until: .distantPast))?.isEmpty == false else {
             return false
         }
+        parker.didWake()
+        return true
     }
 
     /// Runs the blocks of the main queue, unless a service of it is already in progress further up the stack.
     func serveMainQueue(in mode: Int) {
         guard let (descriptor, mayServe) = state.withLock({ $0.beginMainQueue(in: mode) }) else { return }
-        Self.read(descriptor)
+        _ = try? sysDiscard(descriptor, 8)
         if !mayServe { return }
         RUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE()
-        if state.withLock({ $0.endMainQueue() }) { Self.makeReadable(descriptor) }
-    }
-
-    private static func read(_ descriptor: CInt) {
-        _ = try? sysDiscard(descriptor, 8)
-    }
-
-    private static func makeReadable(_ descriptor: CInt) {
-        _ = try? sysWrite(descriptor, [1, 0, 0, 0, 0, 0, 0, 0])
-    }
-}
-
-extension RunLoopState {
-    /// Removes the main queue from the ready list.
-    ///
-    /// - Returns: its descriptor, which the caller reads, and whether its blocks may run now.
-    fileprivate mutating func beginMainQueue(in mode: Int) -> (descriptor: CInt, mayServe: Bool)? {
-        guard let queue = mainQueue, let descriptor = queue.descriptor else { return nil }
-        if let number = registrations.registration(of: queue.source, in: mode) {
-            _ = modes[mode].ready.dequeueForPerform(number, &registrations)
-        }
-        if queue.isServed { mainQueue?.hasUnservedBlocks = true } else { mainQueue?.isServed = true }
-        return (descriptor, !queue.isServed)
-    }
-
-    /// - Returns: whether blocks have arrived that were not run.
-    fileprivate mutating func endMainQueue() -> Bool {
-        defer {
-            mainQueue?.isServed = false
-            mainQueue?.hasUnservedBlocks = false
-        }
-        return mainQueue?.hasUnservedBlocks ?? false
+        // So that the descriptor is readable again.
+        if state.withLock({ $0.endMainQueue() }) { _ = try? sysWrite(descriptor, [1, 0, 0, 0, 0, 0, 0, 0]) }
     }
 }

@@ -2,7 +2,6 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
-import Synchronization
 
 // The perform family: Docs/PerformFamily.md. A request is called by a block, or by a timer when it is delayed.
 extension ThreadRunLoop {
@@ -108,28 +107,6 @@ extension ThreadRunLoop {
     }
 }
 
-extension RunLoopState {
-    /// Holds a request until it is over.
-    ///
-    /// - Returns: false when the thread has ended: nothing was done.
-    mutating func insert(_ request: PerformRequest) -> Bool {
-        if hasEnded { return false }
-        requests.insert(request)
-        return true
-    }
-
-    /// Appends a block to the queue.
-    ///
-    /// - Returns: whether a sleeping loop must be woken for it.
-    mutating func post(
-        _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode], name: String? = nil
-    ) -> Bool {
-        for mode in modes { noteBlock(in: mode) }
-        blocks.append(block, id: id, modes: modes, name: name)
-        return mustWake(forBlockIn: modes)
-    }
-}
-
 // MARK: - PerformAndWait
 
 extension ThreadRunLoop {
@@ -207,58 +184,5 @@ extension ThreadRunLoop {
         } onCancel: {
             if request.withdraw() { outcome.finish(CancellationError()) }
         }
-    }
-}
-
-/// The result of a call that another thread or a task waits for, and the waiter to notify.
-final class PerformOutcome<Success: Sendable>: Sendable {
-    private struct State: Sendable {
-        var result: Result<Success, any Error>?
-        var isOver = false
-        var waiter: (@Sendable (Result<Success, any Error>) -> Void)?
-    }
-
-    private let state = Mutex(State())
-
-    /// The result, when the call is over.
-    var result: Result<Success, any Error>? {
-        state.withLock { $0.isOver ? $0.result : nil }
-    }
-
-    /// Stores the result of a call that has returned, for `finish`.
-    func set(_ result: Result<Success, any Error>) {
-        state.withLock { $0.result = result }
-    }
-
-    /// Passes the waiter the result that was set, or else the given error.
-    func finish(_ error: @autoclosure () -> any Error) {
-        let (waiter, result) = state.withLock { state in
-            let result = state.result ?? .failure(error())
-            state.result = result
-            state.isOver = true
-            defer { state.waiter = nil }
-            return (state.waiter, result)
-        }
-        waiter?(result)
-    }
-
-    /// Calls the waiter once, with the result: now, or when the call is over.
-    func whenOver(_ waiter: @escaping @Sendable (Result<Success, any Error>) -> Void) {
-        let result = state.withLock { state in
-            if !state.isOver { state.waiter = waiter }
-            return state.isOver ? state.result : nil
-        }
-        if let result { waiter(result) }
-    }
-}
-
-extension PerformRequest {
-    /// Makes a request whose result another thread or a task waits for.
-    convenience init<Success>(
-        on loop: ThreadRunLoop, outcome: PerformOutcome<Success>, _ body: @escaping @Sendable () throws -> Success
-    ) {
-        self.init(
-            on: loop, whenOver: { _ in outcome.finish(RunLoopError(.threadEnded)) },
-            { outcome.set(Result(catching: body)) })
     }
 }

@@ -217,6 +217,22 @@ extension ThreadRunLoop {
         while let item = state.withLock({ $0.dequeueBlock(for: mode, upTo: &last, afterJob: &isJob) }) { perform(item) }
     }
 
+    func fireDueTimers(in mode: Int) {
+        let now = MonotonicInstant.now
+        let due = state.withLock { state in
+            let ids = state.modes[mode].timers.due(at: now)
+            return ids.compactMap { state.timer($0, in: mode) }
+        }
+        // By order; equal orders stay as they are, by date and creation.
+        let sorted = due.enumerated().sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }
+        for timer in sorted.map(\.element) {
+            let isHere = state.withLock { $0.isMember(timer.id, of: mode) }
+            guard isHere, timer.beginFiring(at: .now) else { continue }
+            RUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION(timer)
+            timer.endFiring()
+        }
+    }
+
     /// Performs the custom sources that are signalled now, or the first of them.
     ///
     /// - Returns: whether there was one.
@@ -240,34 +256,6 @@ extension ThreadRunLoop {
             return true
         }
         return false
-    }
-}
-
-extension RunLoopState {
-    mutating func beginObserver(_ id: ItemID, in mode: Int) -> Bool {
-        isMember(id, of: mode) && firingObservers.insert(id).inserted
-    }
-
-    mutating func dequeueFirstSignalled(in mode: Int) -> RunLoopSource? {
-        guard let first = modes[mode].signalled.first, consumeSignal(first.id, in: mode) else { return nil }
-        return customSource(first.id, in: mode)
-    }
-
-    /// Removes a custom source from the mode's list of signalled sources, and from those of its other modes.
-    ///
-    /// - Returns: false when it is no longer on the mode's list.
-    mutating func consumeSignal(_ id: ItemID, in mode: Int) -> Bool {
-        guard modes[mode].signalled.remove(id) != nil else { return false }
-        for index in memberModes(of: id) { modes[index].signalled.remove(id) }
-        return true
-    }
-
-    /// The custom sources that are signalled, in the order in which they are to be performed.
-    mutating func signalledSources(in mode: Int) -> [RunLoopSource] {
-        if modes[mode].signalled.isEmpty { return [] }
-        let last = ModeState.SignalKey(order: .max, stamp: .max)
-        return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }
-            .compactMap { customSource($0.id, in: mode) }
     }
 }
 

@@ -22,10 +22,14 @@ enum LoopEvent {
     /// A port-based source, its last index in the registration table, and whether its perform has begun: then nothing
     /// may be called before it.
     case source(RunLoopSource, near: RegistrationIndex, hasBegun: Bool)
+
+    /// Whether its handling has begun.
+    var hasBegun: Bool {
+        if case .source(_, _, hasBegun: true) = self { true } else { false }
+    }
 }
 
 extension ThreadRunLoop {
-    /// Waits for the next event of a run.
     func waitForEvent(_ run: inout LoopRun, polls: Bool, while condition: () -> Bool) -> LoopEvent {
         isAsleep.store(true, ordering: .releasing)
         defer { isAsleep.store(false, ordering: .releasing) }
@@ -159,29 +163,6 @@ extension ThreadRunLoop {
     }
 }
 
-extension LoopEvent {
-    /// Whether its handling has begun.
-    var hasBegun: Bool {
-        if case .source(_, _, hasBegun: true) = self { true } else { false }
-    }
-}
-
-extension RunLoopSource {
-    /// Whether the source is ready: its check says so, or the kernel reported its descriptor in this very pass. An
-    /// older report is confirmed by a poll, unless performing the source finds that out itself. A run that polls has
-    /// only one pass, which must go to a source that is really ready, so it always confirms an older report.
-    func isReady(_ watch: RegistrationWatch?, pass: Int, polls: Bool) -> Bool {
-        if routine.isReady() { return true }
-        guard let watch else { return false }
-        if watch.report == pass || watch.report != nil && !polls && routine.checksWhenPerformed { return true }
-        do throws(SystemError) {
-            return !(try sysPoll(watch.descriptor, .readable, until: .distantPast)).isEmpty
-        } catch {
-            return true
-        }
-    }
-}
-
 // MARK: - Spin
 
 // Before a loop sleeps it may spin: poll again and again whether it was woken, which needs no system call on either
@@ -276,42 +257,6 @@ extension ThreadRunLoop {
     }
 }
 
-extension LoopRun {
-    /// Stores what its mode will learn from a wait that has ended.
-    mutating func didWait(_ wait: LoopWait, until now: MonotonicInstant) {
-        if wait.start == nil { return }
-        var wait = wait
-        wait.end = now
-        pastWait = wait
-    }
-}
-
-extension RunLoopState {
-    /// How a run may wait; not at all when something is ready already.
-    func waitPlan(_ run: LoopRun) -> WaitPlan {
-        if !modes[run.mode].signalled.isEmpty || !modes[run.mode].ready.isEmpty { return .none }
-        if hasBlock(for: run.mode) { return .none }
-        if !run.isConditional, isStopped || isEmpty(run.mode) { return .none }
-        let limit = min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
-        var plan = WaitPlan(limit: limit, watchesNothing: modes[run.mode].descriptors == nil)
-        switch waitStrategy {
-        case .blocking: break
-        case .spinning(let duration): plan.spin = duration
-        case .adaptive:
-            if modes[run.mode].spins.expectsShortWait { plan.spin = Tuning.spinLimit }
-            plan.isConsiderate = true
-        }
-        return plan
-    }
-
-    /// Lets a mode learn from a wait that has ended.
-    mutating func learn(from wait: LoopWait, in mode: Int) {
-        guard let start = wait.start else { return }
-        modes[mode].spins.didWait(start.duration(to: wait.end), wait.spin)
-        modes[mode].spins.didYield(wait.yield, until: wait.end)
-    }
-}
-
 // MARK: - Park
 
 // A loop that polls memory of other processes parks there before it sleeps: its peers then wake it through a wake
@@ -374,7 +319,6 @@ extension ThreadRunLoop {
     /// - Returns: whether the loop is parked at all entries; otherwise something has arrived, or an entry has ended and
     ///   must be released.
     private func park(at entries: SmallList<BusyPollEntry>) -> Bool {
-        for entry in entries where entry.pollable.park(entry.poll) != .parked { return false }
-        return true
+        entries.allSatisfy { $0.pollable.park($0.poll) }
     }
 }

@@ -26,7 +26,7 @@ public final class ThreadRunLoop: Sendable {
     let counts = LoopCounts()  // written by the loop's thread
     let processors = ProcessorAllowance()  // loop thread
     let threadState = LoopThreadState()  // loop thread
-    let instruments = Mutex(Instruments())  // takes no other lock
+    let instruments = Mutex<[any RunLoopInstrument]?>([])  // takes no other lock; nil after the end
     /// What the thread waits for, as noted by the layer that makes it wait, for other threads to read.
     package let waitNote = Mutex<(any AnyObject & Sendable)?>(nil)  // takes no other lock
     let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
@@ -34,7 +34,6 @@ public final class ThreadRunLoop: Sendable {
 
     /// The kernel's id of the loop's thread; the main thread's is the process's.
     package let threadID: Int32  // immutable
-    /// Whether it is the main thread's.
     let isMain: Bool  // immutable
 
     private init(threadID: Int32) {

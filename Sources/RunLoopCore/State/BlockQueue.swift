@@ -47,7 +47,6 @@ struct BlockQueue: Sendable {
     /// How many numbers the queues store.
     var lineLength: Int { lines.values.reduce(jobs.length) { $0 + $1.length } }
 
-    /// Appends a block.
     mutating func append(
         _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, modes: [RunLoopMode], name: String? = nil
     ) {
@@ -58,7 +57,6 @@ struct BlockQueue: Sendable {
         for mode in modes { lines[mode, default: BlockFIFO()].append(lastStamp) }
     }
 
-    /// Appends a job.
     mutating func append(_ job: UnownedJob, _ kind: JobKind) {
         lastStamp += 1
         items[lastStamp] = .job(job, kind)
@@ -94,7 +92,6 @@ struct BlockQueue: Sendable {
         return first <= limit ? remove(first) : nil
     }
 
-    /// Dequeues the first job.
     mutating func dequeueFirstJob() -> Item? {
         jobs.first(in: items, &steps).flatMap { remove($0) }
     }
@@ -137,7 +134,6 @@ struct BlockFIFO: Sendable {
     /// How many numbers are stored, gaps included.
     var length: Int { stamps.count }
 
-    /// Appends a number.
     mutating func append(_ stamp: UInt64) {
         stamps.append(stamp)
         count += 1
@@ -171,6 +167,26 @@ struct BlockFIFO: Sendable {
 }
 
 extension RunLoopState {
+    /// Holds a request until it is over.
+    ///
+    /// - Returns: false when the thread has ended: nothing was done.
+    mutating func insert(_ request: PerformRequest) -> Bool {
+        if hasEnded { return false }
+        requests.insert(request)
+        return true
+    }
+
+    /// Appends a block to the queue.
+    ///
+    /// - Returns: whether a sleeping loop must be woken for it.
+    mutating func post(
+        _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode], name: String? = nil
+    ) -> Bool {
+        for mode in modes { noteBlock(in: mode) }
+        blocks.append(block, id: id, modes: modes, name: name)
+        return mustWake(forBlockIn: modes)
+    }
+
     /// Dequeues the next of the blocks and jobs for a mode that had been posted when the first was dequeued.
     ///
     /// - Parameters:

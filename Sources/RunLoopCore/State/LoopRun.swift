@@ -41,6 +41,14 @@ struct LoopRun {
     var waitSpan: UInt64 = 0
     /// That wait found nothing to do.
     var hasSlept = false
+
+    /// Stores what its mode will learn from a wait that has ended.
+    mutating func didWait(_ wait: LoopWait, until now: MonotonicInstant) {
+        if wait.start == nil { return }
+        var wait = wait
+        wait.end = now
+        pastWait = wait
+    }
 }
 
 extension RunLoopState {
@@ -99,10 +107,13 @@ extension RunLoopState {
         }
     }
 
+    mutating func stopAllRuns() {
+        for index in runs.indices where runs[index].acceptsStops { runs[index].isStopped = true }
+    }
+
     /// Whether the innermost run was stopped.
     var isStopped: Bool { runs.last?.isStopped ?? false }
 
-    /// Consumes the stop of the innermost run.
     mutating func consumeStop() -> Bool {
         guard isStopped else { return false }
         runs[runs.count - 1].isStopped = false
@@ -113,6 +124,30 @@ extension RunLoopState {
         if runs.contains(where: \.acceptsStops) { return false }
         defer { stopIsPending = false }
         return stopIsPending
+    }
+
+    /// How a run may wait; not at all when something is ready already.
+    func waitPlan(_ run: LoopRun) -> WaitPlan {
+        if !modes[run.mode].signalled.isEmpty || !modes[run.mode].ready.isEmpty { return .none }
+        if hasBlock(for: run.mode) { return .none }
+        if !run.isConditional, isStopped || isEmpty(run.mode) { return .none }
+        let limit = min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
+        var plan = WaitPlan(limit: limit, watchesNothing: modes[run.mode].descriptors == nil)
+        switch waitStrategy {
+        case .blocking: break
+        case .spinning(let duration): plan.spin = duration
+        case .adaptive:
+            if modes[run.mode].spins.expectsShortWait { plan.spin = Tuning.spinLimit }
+            plan.isConsiderate = true
+        }
+        return plan
+    }
+
+    /// Lets a mode learn from a wait that has ended.
+    mutating func learn(from wait: LoopWait, in mode: Int) {
+        guard let start = wait.start else { return }
+        modes[mode].spins.didWait(start.duration(to: wait.end), wait.spin)
+        modes[mode].spins.didYield(wait.yield, until: wait.end)
     }
 }
 

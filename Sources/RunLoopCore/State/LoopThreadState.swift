@@ -1,21 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Memory that a loop polls, the number of the polling period, and the source for which the loop polls: its id, because
-/// the source itself may own its port. A class, because the memory's type may have weak references, which make each
-/// copy of a list slow.
-final class BusyPollEntry: Sendable {
-    let pollable: any BusyPollable  // immutable
-    let poll: UInt64  // immutable
-    let source: ItemID  // immutable
-
-    init(_ pollable: any BusyPollable, _ poll: UInt64, for source: ItemID) {
-        (self.pollable, self.poll, self.source) = (pollable, poll, source)
-    }
-
-    var isBusyPolled: Bool { pollable.isBusyPolled(poll) }
-}
-
 // @unchecked: only the loop's thread performs, waits, and begins runs inside a perform.
 /// What only the loop's thread uses, without a lock.
 @safe final class LoopThreadState: @unchecked Sendable {

@@ -31,12 +31,10 @@ struct RegistrationTable: Sendable {
         return registration(of: source.id, in: mode)
     }
 
-    /// A registration of a source.
     func registration(of id: ItemID) -> RegistrationIndex? {
         known[id].map { Int($0) }
     }
 
-    /// The registration of a source in a mode.
     func registration(of id: ItemID, in mode: Int) -> RegistrationIndex? {
         guard let first = registration(of: id) else { return nil }
         var number = first
@@ -47,7 +45,6 @@ struct RegistrationTable: Sendable {
         return nil
     }
 
-    /// The modes that a source is in.
     func modes(of id: ItemID) -> [Int] {
         guard let first = registration(of: id) else { return [] }
         var modes: [Int] = []
@@ -71,7 +68,6 @@ extension RegistrationTable {
         unsafe withUnsafePointer(to: &list[number]) { unsafe sysPrefetch($0) }
     }
 
-    /// Prefetches a registration's source.
     func fetchSource(of number: RegistrationIndex) {
         if let source = list[number].source { unsafe sysPrefetch(Unmanaged.passUnretained(source).toOpaque()) }
     }

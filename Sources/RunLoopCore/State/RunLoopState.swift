@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// All state of a loop: plain values, which change under the loop's one lock. Nothing here calls out, waits or makes a
-// system call.
-
-/// A loop's state.
+/// All state of a loop: plain values, which change under the loop's one lock. Nothing here calls out, waits or makes a
+/// system call.
 struct RunLoopState: Sendable {
-    /// An item that is in a mode, and is not registered in the table.
-    struct ModeItem {
-        var item: RunLoopItem
-        var memberModes: ModeList
-    }
-
-    struct CommonItem {
-        var item: RunLoopItem
-        var serial: Int
-        /// The modes to which it was added individually as well.
-        var ownModes: Set<Int>
-    }
-
     /// Every mode that something was added to, or that was run. Modes are never removed, so an index names a mode
     /// permanently.
     var modes = [ModeState(name: .default)]
@@ -27,12 +12,13 @@ struct RunLoopState: Sendable {
     private var namesOfBlocks: Set<RunLoopMode> = []
     /// The port-based sources.
     var registrations = RegistrationTable()
-    /// All other items.
-    var modeItems: [ItemID: ModeItem] = [:]
+    /// All other items, with the modes that they are in.
+    var modeItems: [ItemID: (item: RunLoopItem, memberModes: ModeList)] = [:]
     /// How many modes were examined so far on behalf of items: tests measure costs by it.
     var modeSteps = 0
     var commonModes: Set<RunLoopMode> = [.default]
-    var commonItems: [ItemID: CommonItem] = [:]
+    /// The items of the common modes, with the modes to which they were added individually as well.
+    var commonItems: [ItemID: (item: RunLoopItem, serial: Int, ownModes: Set<Int>)] = [:]
     var lastSerial = 0
 
     var waitStrategy = WaitStrategy.standard
@@ -114,7 +100,8 @@ struct RunLoopState: Sendable {
     func isEmpty(_ mode: Int) -> Bool {
         var count = modes[mode].lastingCount
         // The main queue does not keep a run going that was started inside it and cannot serve it.
-        if let mainQueue, mainQueue.isServed, registrations.registration(of: mainQueue.source, in: mode) != nil {
+        if let mainQueue, mainQueue.service != .idle, registrations.registration(of: mainQueue.source, in: mode) != nil
+        {
             count -= 1
         }
         return count == 0 && !hasBlock(for: mode)
@@ -151,21 +138,19 @@ extension RunLoopState {
         }
         if commonItems[item.id] == nil {
             lastSerial += 1
-            commonItems[item.id] = CommonItem(item: item, serial: lastSerial, ownModes: Set(modes(of: item.id)))
+            commonItems[item.id] = (item, lastSerial, Set(modes(of: item.id)))
         }
         return commonModes.sorted { $0.rawValue < $1.rawValue }.map { makeIndex(of: $0) }.filter { enter(item, $0) }
     }
 
-    /// Puts an item into a mode.
-    ///
-    /// - Returns: whether it is new there.
+    /// - Returns: whether the item is new in the mode.
     private mutating func enter(_ item: RunLoopItem, _ index: Int) -> Bool {
         if case .source(let source) = item, source.isPortBased { return register(source, index) }
         if let modeItem = modeItems[item.id] {
             if modeItem.memberModes.contains(index) { return false }
             modeItems[item.id]?.memberModes.append(index)
         } else {
-            modeItems[item.id] = ModeItem(item: item, memberModes: ModeList(index))
+            modeItems[item.id] = (item, ModeList(index))
         }
         modes[index].insert(item)
         return true
@@ -184,7 +169,6 @@ extension RunLoopState {
         modeItems[id]?.memberModes.all ?? registrations.modes(of: id)
     }
 
-    /// The modes that an item is in.
     mutating func memberModes(of id: ItemID) -> [Int] {
         let found = modes(of: id)
         modeSteps += found.count
@@ -205,7 +189,6 @@ extension RunLoopState {
         return leave(id, memberModes(of: id).sorted().filter { !common.ownModes.contains($0) })
     }
 
-    /// Removes an item from everything.
     mutating func removeEverywhere(_ id: ItemID) -> [Removal] {
         commonItems[id] = nil
         return leave(id, memberModes(of: id).sorted())
@@ -222,7 +205,7 @@ extension RunLoopState {
         guard let modeItem = modeItems[id] else { return indices.compactMap { unregister(id, $0) } }
         let leaving = indices.filter { modeItem.memberModes.contains($0) }
         let staying = ModeList(modeItem.memberModes.all.filter { !leaving.contains($0) })
-        modeItems[id] = staying.map { ModeItem(item: modeItem.item, memberModes: $0) }
+        modeItems[id] = staying.map { (modeItem.item, $0) }
         for index in leaving { modes[index].remove(modeItem.item) }
         return leaving.map { Removal(mode: $0, name: modes[$0].name) }
     }
@@ -247,7 +230,6 @@ extension RunLoopState {
         return DescriptorWatch(set: set, key: watch.key, descriptor: watch.descriptor)
     }
 
-    /// Whether an item is in a mode.
     func isMember(_ id: ItemID, of mode: Int) -> Bool {
         modeItems[id]?.memberModes.contains(mode) ?? (registrations.registration(of: id, in: mode) != nil)
     }
@@ -298,6 +280,32 @@ extension RunLoopState {
             return modeItem.memberModes.all.map { (source, $0) }
         }
         return (custom + registrations.all).sorted { ($0.mode, $0.source.id) < ($1.mode, $1.source.id) }
+    }
+
+    mutating func beginObserver(_ id: ItemID, in mode: Int) -> Bool {
+        isMember(id, of: mode) && firingObservers.insert(id).inserted
+    }
+
+    mutating func dequeueFirstSignalled(in mode: Int) -> RunLoopSource? {
+        guard let first = modes[mode].signalled.first, consumeSignal(first.id, in: mode) else { return nil }
+        return customSource(first.id, in: mode)
+    }
+
+    /// Removes a custom source from the mode's list of signalled sources, and from those of its other modes.
+    ///
+    /// - Returns: false when it is no longer on the mode's list.
+    mutating func consumeSignal(_ id: ItemID, in mode: Int) -> Bool {
+        guard modes[mode].signalled.remove(id) != nil else { return false }
+        for index in memberModes(of: id) { modes[index].signalled.remove(id) }
+        return true
+    }
+
+    /// The custom sources that are signalled, in the order in which they are to be performed.
+    mutating func signalledSources(in mode: Int) -> [RunLoopSource] {
+        if modes[mode].signalled.isEmpty { return [] }
+        let last = ModeState.SignalKey(order: .max, stamp: .max)
+        return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }
+            .compactMap { customSource($0.id, in: mode) }
     }
 }
 
@@ -358,15 +366,4 @@ extension RunLoopState {
         guard let first = modes[mode].ready.first else { return true }
         return first == number && modes[mode].ready.dequeueForPerform(number, &registrations)
     }
-}
-
-/// What the main loop knows about the main dispatch queue.
-struct MainQueueState: Sendable {
-    let source: ItemID
-    /// nil where the system refuses what libdispatch needs: then the source only represents the queue.
-    let descriptor: CInt?
-    /// The queue is being served.
-    var isServed = false
-    /// A nested run saw blocks arrive while the queue was being served.
-    var hasUnservedBlocks = false
 }

@@ -6,13 +6,11 @@
 package struct SourceList: Sendable {
     private var sources = SmallList<RunLoopSource>()
 
-    /// No source.
     package init() {}
 
     /// The source, when there is one and no other.
     package var only: RunLoopSource? { sources.only }
 
-    /// All of them.
     package var all: [RunLoopSource] { Array(sources) }
 
     package var first: RunLoopSource? { sources.first }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The armed timers of a mode, in two heaps: by fire date, which says what is due, and by the latest date that the
-// tolerance allows, which says how long the loop may sleep. The loop sleeps until the earliest of the latest dates and
-// then fires everything that is due, so timers whose tolerances overlap share one wake-up.
-
-/// The armed timers of a mode.
+/// The armed timers of a mode, in two heaps: by fire date, which says what is due, and by the latest date that the
+/// tolerance allows, which says how long the loop may sleep. The loop sleeps until the earliest of the latest dates and
+/// then fires everything that is due, so timers whose tolerances overlap share one wake-up.
 struct TimerQueue: Sendable {
     struct Key: Comparable, Sendable {
         var date: MonotonicInstant
@@ -21,7 +19,6 @@ struct TimerQueue: Sendable {
 
     var isEmpty: Bool { byFireDate.isEmpty }
 
-    /// The earliest fire date.
     var nextFireDate: MonotonicInstant? { byFireDate.first?.key.date }
 
     /// The date at which the loop must be awake for a timer at the latest.
@@ -40,7 +37,6 @@ struct TimerQueue: Sendable {
         byLatestDate.set(id, Key(date: schedule.latestDate, id: id))
     }
 
-    /// Removes a timer.
     mutating func disarm(_ id: ItemID) {
         byFireDate.remove(id)
         byLatestDate.remove(id)
@@ -55,40 +51,5 @@ struct TimerQueue: Sendable {
     /// The timers whose date has come, earliest first, equal dates in the order of creation.
     mutating func due(at now: MonotonicInstant) -> [ItemID] {
         byFireDate.entries(notAfter: Key(date: now, id: ItemID(rawValue: .max))).sorted { $0.key < $1.key }.map(\.id)
-    }
-}
-
-/// When a timer next fires, and when after that.
-struct TimerSchedule: Sendable {
-    /// The date at which it fires next.
-    var fireDate: MonotonicInstant
-    /// The time between two firings; nil for a timer that fires once.
-    let interval: Duration?
-    /// How late it may fire so that it can share a wake-up; at most half the interval.
-    var tolerance: Duration {
-        didSet { tolerance = Self.clamp(tolerance, interval) }
-    }
-
-    init(fireDate: MonotonicInstant, interval: Duration?, tolerance: Duration) {
-        self.fireDate = fireDate
-        self.interval = interval
-        self.tolerance = Self.clamp(tolerance, interval)
-    }
-
-    /// The latest date at which it may fire.
-    var latestDate: MonotonicInstant { fireDate.advanced(by: tolerance) }
-
-    /// Moves the fire date to the first date after `now` that keeps the phase: missed firings are dropped.
-    mutating func advance(past now: MonotonicInstant) {
-        guard let interval, fireDate <= now, fireDate != .distantFuture else { return }
-        // 128 bits: the distance between two 64-bit dates does not fit into 64.
-        let step = Int128(max(1, interval.nanoseconds))
-        let start = Int128(fireDate.nanoseconds)
-        let missed = (Int128(now.nanoseconds) - start) / step
-        fireDate = MonotonicInstant(nanoseconds: Int64(clamping: start + (missed + 1) * step))
-    }
-
-    private static func clamp(_ tolerance: Duration, _ interval: Duration?) -> Duration {
-        max(.zero, interval.map { min(tolerance, $0 / 2) } ?? tolerance)
     }
 }

@@ -89,10 +89,9 @@ extension RunLoopTraceEvent: CustomStringConvertible {
         default: seconds(limit)
         }
     }
-}
 
-// How traces write times: with a fixed number of digits, without floating-point numbers.
-extension RunLoopTraceEvent {
+    // Traces write times with a fixed number of digits, without floating-point numbers.
+
     /// Seconds with six decimals.
     static func seconds(_ time: MonotonicInstant) -> String {
         decimal(time.nanoseconds / 1_000, fraction: 6)

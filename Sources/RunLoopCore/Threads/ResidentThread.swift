@@ -220,9 +220,3 @@ extension ThreadRunLoop {
         parker.endWait()
     }
 }
-
-extension RunLoopState {
-    mutating func stopAllRuns() {
-        for index in runs.indices where runs[index].acceptsStops { runs[index].isStopped = true }
-    }
-}

@@ -108,16 +108,7 @@ extension RunLoopTracer {
     ///   has no reader (without a `SIGPIPE`), and so on. Part of the trace may have been written then.
     public func writeChromeTrace(to descriptor: CInt) throws(SystemError) {
         try withoutBrokenPipeSignal { () throws(SystemError) in
-            var failure: SystemError?
-            forEachPieceOfChromeTrace { piece in
-                if failure != nil { return }
-                do throws(SystemError) {
-                    try Self.write(piece, to: descriptor)
-                } catch {
-                    failure = error
-                }
-            }
-            if let failure { throw failure }
+            try forEachPieceOfChromeTrace { (piece) throws(SystemError) in try Self.write(piece, to: descriptor) }
         }
     }
 
@@ -132,24 +123,26 @@ extension RunLoopTracer {
         }
     }
 
-    private func forEachPieceOfChromeTrace(_ body: ([UInt8]) -> Void) {
+    private func forEachPieceOfChromeTrace<Failure: Error>(
+        _ body: ([UInt8]) throws(Failure) -> Void
+    ) throws(Failure) {
         let processID = sysProcessID()
         var bytes = Array("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n".utf8)
         var isFirst = true
-        func append(_ value: JSONValue) {
+        func append(_ value: JSONValue) throws(Failure) {
             if !isFirst { bytes += ",\n".utf8 }
             isFirst = false
             value.append(to: &bytes)
             if bytes.count >= Tuning.tracePieceSize {
-                body(bytes)
+                try body(bytes)
                 bytes.removeAll(keepingCapacity: true)
             }
         }
         for recording in recordings {
-            append(.threadName(recording.threadName, process: processID, thread: recording.threadID))
+            try append(.threadName(recording.threadName, process: processID, thread: recording.threadID))
         }
-        for event in events { append(event.chromeEvent(process: processID)) }
-        body(bytes + "\n]}\n".utf8)
+        for event in events { try append(event.chromeEvent(process: processID)) }
+        try body(bytes + "\n]}\n".utf8)
     }
 }
 

@@ -9,7 +9,7 @@ final class TraceRecording: RunLoopInstrument {
     weak let loop: ThreadRunLoop?
     let threadID: Int32  // immutable
     let threadName: String  // immutable
-    private let ring: Mutex<TraceRing>  // taken on the loop's thread for each event
+    private let buffer: Mutex<TraceBuffer>  // taken on the loop's thread for each event
 
     init(of loop: ThreadRunLoop, capacity: Int) {
         self.loop = loop
@@ -17,19 +17,19 @@ final class TraceRecording: RunLoopInstrument {
         threadName =
             sysReadText("/proc/self/task/\(loop.threadID)/comm").map { String($0.unicodeScalars.prefix { $0 != "\n" }) }
             ?? "thread \(loop.threadID)"
-        ring = Mutex(TraceRing(capacity: capacity))
+        buffer = Mutex(TraceBuffer(capacity: capacity))
     }
 
     func open() {
-        ring.withLock { $0.open(at: .now) }
+        buffer.withLock { $0.open(at: .now) }
     }
 
     func close() {
-        ring.withLock { $0.close(at: .now) }
+        buffer.withLock { $0.close(at: .now) }
     }
 
     func note(_ event: RunLoopTraceEvent) {
-        ring.withLock { $0.append(event) }
+        buffer.withLock { $0.append(event) }
     }
 
     func loopFallsIdle(at time: MonotonicInstant) {}
@@ -39,26 +39,26 @@ final class TraceRecording: RunLoopInstrument {
     }
 
     /// How many events were overwritten.
-    var droppedCount: Int { ring.withLock { $0.firstPosition } }
+    var droppedCount: Int { buffer.withLock { $0.firstPosition } }
 
     /// The events that are stored now, in which each begin has its end.
     var events: [RunLoopTraceEvent] {
         var copied: [RunLoopTraceEvent] = []
-        let (start, end) = ring.withLock { ($0.firstPosition, $0.count) }
+        let (start, end) = buffer.withLock { ($0.firstPosition, $0.count) }
         var next = start
         var position = start
         while position < end {
             let limit = min(Tuning.eventsPerCopy, end - position)
-            let (piece, first) = ring.withLock { $0.copy(from: position, limit: limit) }
+            let (piece, first) = buffer.withLock { $0.copy(from: position, limit: limit) }
             if first != position {
-                // The loop was faster: the events before the gap are gone from the ring too.
+                // The loop was faster: the events before the gap are gone from the buffer too.
                 copied = []
                 next = first
             }
             copied += piece
             position = first + piece.count
         }
-        let cuts = ring.withLock { $0.cuts }
+        let cuts = buffer.withLock { $0.cuts }
         return TraceBalance.balanced(copied, from: next, cuts: cuts, endingAt: .now)
     }
 }
@@ -66,14 +66,14 @@ final class TraceRecording: RunLoopInstrument {
 /// The last events of a loop, in memory that is allocated once.
 ///
 /// Events are numbered from 0; the number is their position.
-struct TraceRing: Sendable {
+struct TraceBuffer: Sendable {
     /// A moment at which recording stopped, and the position of the first event after it: whatever was in progress has
     /// no end in the trace.
     typealias Stop = (position: Int, time: MonotonicInstant)
 
     private var slots: [RunLoopTraceEvent?]
-    private var isOpen = false
-    private var openingTime = MonotonicInstant.distantPast
+    /// Since when it records; nil when it does not.
+    private var openingTime: MonotonicInstant?
     /// How many events were recorded, including those that were overwritten.
     private(set) var count = 0
     private(set) var cuts: [Stop] = []
@@ -87,15 +87,12 @@ struct TraceRing: Sendable {
 
     /// Starts or resumes recording.
     mutating func open(at time: MonotonicInstant) {
-        if isOpen { return }
-        isOpen = true
-        openingTime = max(time, cuts.last?.time ?? time)
+        if openingTime == nil { openingTime = max(time, cuts.last?.time ?? time) }
     }
 
-    /// Stops recording.
     mutating func close(at time: MonotonicInstant) {
-        guard isOpen else { return }
-        isOpen = false
+        if openingTime == nil { return }
+        openingTime = nil
         let first = firstPosition
         cuts.removeAll { $0.position <= first }
         cuts.append((count, max(time, lastTime)))
@@ -104,7 +101,7 @@ struct TraceRing: Sendable {
     /// Records an event, over the oldest one when there is no room. An event from before recording began is left out:
     /// the loop was about to report it when recording stopped and began again.
     mutating func append(_ event: RunLoopTraceEvent) {
-        guard isOpen, event.time >= openingTime else { return }
+        guard let openingTime, event.time >= openingTime else { return }
         slots[count % slots.count] = event
         count += 1
     }
@@ -134,7 +131,7 @@ struct TraceBalance {
     /// The events of one loop, in order and well-formed: from the recorded ones, the position of the first of them, and
     /// where recording stopped. Whatever is still in progress ends at `time`.
     static func balanced(
-        _ events: [RunLoopTraceEvent], from position: Int, cuts: [TraceRing.Stop], endingAt time: MonotonicInstant
+        _ events: [RunLoopTraceEvent], from position: Int, cuts: [TraceBuffer.Stop], endingAt time: MonotonicInstant
     ) -> [RunLoopTraceEvent] {
         var balance = TraceBalance()
         var cuts = cuts[...]

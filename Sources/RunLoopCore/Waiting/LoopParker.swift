@@ -54,11 +54,7 @@ final class LoopParker: Sendable {
 
     /// Releases the kernel object: the loop's thread ends.
     func end() {
-        let wakeEvent = madeWakeEvent.withLock { wakeEvent in
-            defer { wakeEvent = nil }
-            return wakeEvent
-        }
-        _ = wakeEvent  // released here, without the lock
+        _ = madeWakeEvent.withLock { $0.take() }  // released without the lock
     }
 
     /// Remembers wake-ups from now on: a run or a pass begins.

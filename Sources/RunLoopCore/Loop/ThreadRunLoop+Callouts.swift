@@ -4,7 +4,7 @@
 // Every callout leaves through one of these functions, so that a stack shows what kind of callout runs (S9). The names
 // are those of CFRunLoop without the underscores.
 //
-// Each notifies the loop's instruments before and after: see Instruments.swift. What follows the call also keeps the
+// Each notifies the loop's instruments before and after: see RunLoopInstrument.swift. What follows the call also keeps the
 // frame on the stack: no call here can become a tail call.
 
 import PortSystem

@@ -6,44 +6,44 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite struct TraceRingTests {
+@Suite struct TraceBufferTests {
     @Test("the newest events win, and the count includes the rest")
     func overwriting() {
-        var ring = TraceRing(capacity: 3)
-        ring.append(event(0, .activity(.entry)))
-        #expect(ring.count == 0, "a ring that is not open records nothing")
-        ring.open(at: .distantPast)
-        for number in 1...5 { ring.append(event(UInt64(number), .activity(.entry))) }
-        #expect(ring.firstPosition == 2 && ring.count == 5)
-        let (events, first) = ring.copy(from: 0, limit: 100)
+        var buffer = TraceBuffer(capacity: 3)
+        buffer.append(event(0, .activity(.entry)))
+        #expect(buffer.count == 0, "a buffer that is not open records nothing")
+        buffer.open(at: .distantPast)
+        for number in 1...5 { buffer.append(event(UInt64(number), .activity(.entry))) }
+        #expect(buffer.firstPosition == 2 && buffer.count == 5)
+        let (events, first) = buffer.copy(from: 0, limit: 100)
         #expect(first == 2 && events.map(\.span) == [3, 4, 5])
-        #expect(ring.copy(from: 3, limit: 1).events.map(\.span) == [4])
-        #expect(ring.copy(from: 5, limit: 1).events.isEmpty)
+        #expect(buffer.copy(from: 3, limit: 1).events.map(\.span) == [4])
+        #expect(buffer.copy(from: 5, limit: 1).events.isEmpty)
     }
 
-    @Test("a ring forgets cuts before its oldest event")
+    @Test("a buffer forgets cuts before its oldest event")
     func cuts() {
-        var ring = TraceRing(capacity: 2)
+        var buffer = TraceBuffer(capacity: 2)
         for round in 0..<50 {
-            ring.open(at: .distantPast)
-            ring.append(event(UInt64(round), .activity(.entry)))
-            ring.close(at: MonotonicInstant(nanoseconds: Int64(round)))
-            ring.close(at: .distantFuture)
+            buffer.open(at: .distantPast)
+            buffer.append(event(UInt64(round), .activity(.entry)))
+            buffer.close(at: MonotonicInstant(nanoseconds: Int64(round)))
+            buffer.close(at: .distantFuture)
         }
-        #expect(ring.cuts.map(\.position) == [49, 50])
-        #expect(ring.cuts.map(\.time.nanoseconds) == [48, 49])
+        #expect(buffer.cuts.map(\.position) == [49, 50])
+        #expect(buffer.cuts.map(\.time.nanoseconds) == [48, 49])
     }
 
-    @Test("an event from before the ring was opened again is left out")
+    @Test("an event from before the buffer was opened again is left out")
     func reopening() {
-        var ring = TraceRing(capacity: 8)
-        ring.open(at: MonotonicInstant(nanoseconds: 1))
-        ring.append(event(5, .activity(.entry)))
-        ring.close(at: MonotonicInstant(nanoseconds: 10))
-        ring.open(at: MonotonicInstant(nanoseconds: 9))
-        ring.append(event(8, .activity(.exit)))
-        ring.append(event(10, .activity(.exit)))
-        #expect(ring.copy(from: 0, limit: 9).events.map(\.span) == [5, 10])
+        var buffer = TraceBuffer(capacity: 8)
+        buffer.open(at: MonotonicInstant(nanoseconds: 1))
+        buffer.append(event(5, .activity(.entry)))
+        buffer.close(at: MonotonicInstant(nanoseconds: 10))
+        buffer.open(at: MonotonicInstant(nanoseconds: 9))
+        buffer.append(event(8, .activity(.exit)))
+        buffer.append(event(10, .activity(.exit)))
+        #expect(buffer.copy(from: 0, limit: 9).events.map(\.span) == [5, 10])
     }
 
     @Test("ends without a begin are left out, begins without an end get one")

@@ -25,42 +25,20 @@ protocol RunLoopInstrument: AnyObject, Sendable {
     func loopDidEnd()
 }
 
-/// A loop's instruments.
-struct Instruments: Sendable {
-    private(set) var list: [any RunLoopInstrument] = []
-    private var hasEnded = false
-
-    /// Adds an instrument, unless the loop has ended.
-    mutating func add(_ instrument: any RunLoopInstrument) {
-        if !hasEnded && !list.contains(where: { $0 === instrument }) { list.append(instrument) }
-    }
-
-    mutating func remove(_ instrument: any RunLoopInstrument) {
-        list.removeAll { $0 === instrument }
-    }
-
-    /// Removes all instruments; none can be added afterwards.
-    mutating func end() -> [any RunLoopInstrument] {
-        defer { list = [] }
-        hasEnded = true
-        return list
-    }
-}
-
 extension ThreadRunLoop {
-    /// Notifies an instrument of everything from now on.
+    /// Notifies an instrument of everything from now on, unless the loop has ended.
     func add(_ instrument: any RunLoopInstrument) {
         instruments.withLock { instruments in
-            instruments.add(instrument)
-            isInstrumented.store(!instruments.list.isEmpty, ordering: .relaxed)
+            if instruments?.contains(where: { $0 === instrument }) == false { instruments?.append(instrument) }
+            isInstrumented.store(instruments?.isEmpty == false, ordering: .relaxed)
         }
     }
 
     /// Stops notifying an instrument; a notification that is in progress still arrives.
     func remove(_ instrument: any RunLoopInstrument) {
         instruments.withLock { instruments in
-            instruments.remove(instrument)
-            isInstrumented.store(!instruments.list.isEmpty, ordering: .relaxed)
+            instruments?.removeAll { $0 === instrument }
+            isInstrumented.store(instruments?.isEmpty == false, ordering: .relaxed)
         }
     }
 
@@ -68,9 +46,9 @@ extension ThreadRunLoop {
     func endInstruments() {
         let all = instruments.withLock { instruments in
             isInstrumented.store(false, ordering: .relaxed)
-            return instruments.end()
+            return instruments.take()
         }
-        for instrument in all { instrument.loopDidEnd() }
+        for instrument in all ?? [] { instrument.loopDidEnd() }
     }
 }
 
@@ -138,7 +116,7 @@ extension ThreadRunLoop {
         }
         let event = RunLoopTraceEvent(
             time: .now, threadID: threadID, mode: mode, depth: depth, kind: kind, span: span)
-        for instrument in instruments.withLock({ $0.list }) { instrument.note(event) }
+        for instrument in instruments.withLock({ $0 }) ?? [] { instrument.note(event) }
     }
 
     private func reportWait(_ run: LoopRun, polls: Bool) -> UInt64 {
@@ -149,7 +127,7 @@ extension ThreadRunLoop {
     @inline(never)
     private func reportIdle() {
         let now = MonotonicInstant.now
-        for instrument in instruments.withLock({ $0.list }) { instrument.loopFallsIdle(at: now) }
+        for instrument in instruments.withLock({ $0 }) ?? [] { instrument.loopFallsIdle(at: now) }
     }
 
     /// A wait that found nothing was ended by the limit or by a wake-up. The clock decides which: a wake-up at the very

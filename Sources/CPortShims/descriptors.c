@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the swift-message-port authors */
+#define _GNU_SOURCE
+#include "CPortShims.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const uint32_t SHIM_EPOLLIN = EPOLLIN, SHIM_EPOLLOUT = EPOLLOUT, SHIM_EPOLLHUP = EPOLLHUP, SHIM_EPOLLERR = EPOLLERR,
+               SHIM_EPOLLRDHUP = EPOLLRDHUP, SHIM_EPOLLET = EPOLLET;
+const int SHIM_EPOLL_CTL_ADD = EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD = EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL = EPOLL_CTL_DEL;
+
+int shim_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int shim_epoll_ctl(int epoll, int operation, int descriptor, uint32_t events, uint64_t data) {
+    struct epoll_event event = {.events = events, .data = {.u64 = data}};
+    return epoll_ctl(epoll, operation, descriptor, &event);
+}
+
+/* Linux 5.11; the same number on every machine. The C library has a name for it only since 2.35. */
+#define SYSTEM_CALL_EPOLL_PWAIT2 441
+
+#define TIMESPEC(nanoseconds) {.tv_sec = (nanoseconds) / 1000000000, .tv_nsec = (nanoseconds) % 1000000000}
+
+#define EVENT_LIMIT 64
+
+static int hand_over(const struct epoll_event *events, int count, shim_epoll_record *records) {
+    for (int index = 0; index < count; index++) {
+        records[index].events = events[index].events;
+        records[index].data = events[index].data.u64;
+    }
+    return count;
+}
+
+int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t nanoseconds) {
+    struct timespec timeout = TIMESPEC(nanoseconds);
+    struct epoll_event events[EVENT_LIMIT];
+    int limit = capacity < EVENT_LIMIT ? capacity : EVENT_LIMIT;
+    long count = syscall(SYSTEM_CALL_EPOLL_PWAIT2, epoll, events, limit, nanoseconds < 0 ? NULL : &timeout, NULL, 0);
+    return hand_over(events, (int)count, records);
+}
+
+int shim_epoll_wait_milliseconds(int epoll, shim_epoll_record *records, int capacity, int milliseconds) {
+    struct epoll_event events[EVENT_LIMIT];
+    int limit = capacity < EVENT_LIMIT ? capacity : EVENT_LIMIT;
+    return hand_over(events, epoll_pwait(epoll, events, limit, milliseconds, NULL), records);
+}
+
+long shim_discard(int descriptor, size_t capacity) {
+    char bytes[512];
+    return read(descriptor, bytes, capacity < sizeof bytes ? capacity : sizeof bytes);
+}
+
+int shim_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int shim_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC | O_NONBLOCK); }
+
+int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds) {
+    struct timespec timeout = TIMESPEC(nanoseconds);
+    struct pollfd entry = {.fd = descriptor, .events = events};
+    int count = ppoll(&entry, 1, nanoseconds < 0 ? NULL : &timeout, NULL);
+    *returned = entry.revents;
+    return count;
+}
+
+int shim_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX) return INT_MAX;
+    return (int)limit.rlim_cur;
+}
+
+int64_t shim_file_size_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur > INT64_MAX) return INT64_MAX;
+    return (int64_t)limit.rlim_cur;
+}
+
+void shim_descriptor_limits(uint64_t *soft, uint64_t *hard) {
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    *soft = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+    *hard = limit.rlim_max == RLIM_INFINITY ? UINT64_MAX : limit.rlim_max;
+}
+
+int shim_inotify_create(void) { return inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }
+
+int shim_inotify_add(int inotify, const char *path, uint32_t events) { return inotify_add_watch(inotify, path, events); }
+
+int shim_inotify_remove(int inotify, int watch) { return inotify_rm_watch(inotify, watch); }
+
+const uint32_t SHIM_IN_CREATE = IN_CREATE, SHIM_IN_DELETE = IN_DELETE, SHIM_IN_MODIFY = IN_MODIFY,
+               SHIM_IN_CLOSE_WRITE = IN_CLOSE_WRITE, SHIM_IN_MOVED_TO = IN_MOVED_TO,
+               SHIM_IN_MOVED_FROM = IN_MOVED_FROM, SHIM_IN_MOVE_SELF = IN_MOVE_SELF,
+               SHIM_IN_DELETE_SELF = IN_DELETE_SELF, SHIM_IN_ATTRIB = IN_ATTRIB, SHIM_IN_Q_OVERFLOW = IN_Q_OVERFLOW,
+               SHIM_IN_ONLYDIR = IN_ONLYDIR;
+
+int shim_openat(int directory, const char *path, int flags, unsigned mode) {
+    return openat(directory, path, flags | O_CLOEXEC, mode);
+}
+
+int shim_change_group(int descriptor, unsigned group) { return fchownat(descriptor, "", -1, group, AT_EMPTY_PATH); }
+
+int shim_dup_cloexec(int descriptor, int lowest) {
+    int made = fcntl(descriptor, F_DUPFD_CLOEXEC, lowest);
+    /* The kernel's number for a limit (RLIMIT_NOFILE) that was lowered to `lowest` or less. */
+    if (made < 0 && errno == EINVAL) errno = EMFILE;
+    return made;
+}
+
+int shim_set_cloexec(int descriptor) { return fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
+
+int shim_set_nonblocking(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    return flags == -1 ? -1 : fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+}
+
+int shim_lock_exclusive(int descriptor) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
+int shim_unlock(int descriptor) {
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    return fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
+int shim_lock_is_held(int descriptor, int *held) {
+    /* A read lock conflicts only with a write lock, which a process that may only read the file cannot hold. */
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    int result = fcntl(descriptor, F_OFD_GETLK, &lock);
+    *held = lock.l_type != F_UNLCK;
+    return result;
+}
+
+int shim_rename_noreplace(int directory, const char *from, const char *to) {
+    return (int)syscall(SYS_renameat2, directory, from, directory, to, 1 /* RENAME_NOREPLACE, Linux 3.15 */);
+}
+
+const int SHIM_O_PATH = O_PATH;
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+/* F_SEAL_SEAL, so that no seal can be added or removed. */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+
+int shim_allocate(int descriptor, size_t size) { return fallocate(descriptor, 0, 0, (off_t)size); }
+
+#define MEMORY_CLOSE_ON_EXEC 1U   /* MFD_CLOEXEC */
+#define MEMORY_ALLOW_SEALING 2U   /* MFD_ALLOW_SEALING */
+#define MEMORY_NOEXEC_SEAL 8U     /* MFD_NOEXEC_SEAL, Linux 6.3 */
+
+int shim_memory_file(_Bool notExecutable) {
+    unsigned flags = MEMORY_CLOSE_ON_EXEC | MEMORY_ALLOW_SEALING | (notExecutable ? MEMORY_NOEXEC_SEAL : 0);
+    return (int)syscall(SYS_memfd_create, "port-ring", flags);
+}
+
+int shim_seal(int descriptor) { return fcntl(descriptor, F_ADD_SEALS, SEALS); }
+
+int shim_is_sealed(int descriptor, int *sealed) {
+    int seals = fcntl(descriptor, F_GET_SEALS);
+    *sealed = seals != -1 && (seals & SEALS) == SEALS;
+    return seals;
+}
+
+intptr_t shim_map_shared(int descriptor, size_t size, int writable) {
+    return (intptr_t)mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0);
+}
+
+int shim_terminal_size(int descriptor, int *columns, int *rows) {
+    struct winsize size = {0};
+    int result = ioctl(descriptor, TIOCGWINSZ, &size);
+    *columns = size.ws_col;
+    *rows = size.ws_row;
+    return result;
+}
+
+int shim_open_terminal(int columns, int rows, int *master, int *slave) {
+    struct winsize size = {.ws_col = columns, .ws_row = rows};
+    char path[64];
+    *slave = -1;
+    *master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (*master == -1) return -1;
+    if (grantpt(*master) == 0 && unlockpt(*master) == 0 && ptsname_r(*master, path, sizeof path) == 0
+        && ioctl(*master, TIOCSWINSZ, &size) == 0) *slave = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (*slave != -1) return 0;
+    int error = errno;
+    close(*master);
+    errno = error;
+    return -1;
+}
