@@ -34,7 +34,7 @@ struct PortctlLineTests {
         let error = #expect(throws: UsageError.self) { _ = try Invocation(["list", "--directory=\u{301}/"]) }
         #expect(error?.line.contains("is no absolute path") == true)
         let missing = "./no\u{301}such/\u{301}program"
-        #expect(#expect(throws: Refusal.self) { try Program([missing]).check() }?.sentence.contains(missing) == true)
+        #expect(#expect(throws: Refusal.self) { try Program([missing]).check() }?.description.contains(missing) == true)
     }
 
     @Test("what follows -- is data, or a command's words")
