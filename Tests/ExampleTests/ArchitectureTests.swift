@@ -123,48 +123,68 @@ struct SourceTree {
     private var files: [String: String]
     /// Where each type that other files see is declared.
     private var declaringPaths: [String: String] = [:]
+    /// The names of all types, nested and private ones too.
+    private(set) var typeNames: Set<String> = []
+
+    /// The trees of all targets that have Swift files: made once, since many tests read them.
+    private static let all = Result {
+        var files: [String: [String: String]] = [:]
+        // `main.swift` is above the floors.
+        for source in try Document.sources() where source.path.hasSuffix(".swift") && !source.path.hasSuffix("/main.swift") {
+            let parts = source.path.split(separator: "/", maxSplits: 2).map(String.init)
+            files[parts[1], default: [:]][parts[2]] = source.text
+        }
+        return files.mapValues { SourceTree(files: $0) }
+    }
+
+    /// The targets that have Swift files.
+    static var targets: [String] { get throws { try all.get().keys.sorted() } }
 
     init(_ target: String) throws {
-        let directory = Document.packageDirectory + "/Sources/" + target
-        var files: [String: String] = [:]
-        // `main.swift` is above the floors.
-        for path in try FileManager.default.subpathsOfDirectory(atPath: directory)
-        where path.hasSuffix(".swift") && path != "main.swift" {
-            files[path] = try String(contentsOfFile: directory + "/" + path, encoding: .utf8)
-        }
-        self.init(files: files)
+        self = try #require(Self.all.get()[target], "no target \(target)")
     }
 
     init(files: [String: String]) {
-        self.files = files.mapValues { text in
-            text.replacing(/\/\/[^\n]*/, with: "").replacing(/"(?:\\.|[^"\\\n])*"/, with: "\"\"")
-        }
+        self.files = files.mapValues(Self.code(of:))
+        let words = ["struct", "class", "enum", "protocol", "actor", "typealias"]
+        let name = /\b(?:struct|class|enum|protocol|actor|typealias)\s+([A-Z]\w*)/
         let declaration =
             /(?m)^(?:(?:public|package|final|indirect|internal|@\w+(?:\([^)]*\))?)\s+)*(?:struct|class|enum|protocol|actor|typealias)\s+(\w+)/
         for (path, text) in self.files {
-            for match in text.matches(of: declaration) { declaringPaths[String(match.1)] = path }
+            // A declaration's name is in the line of its keyword.
+            for line in text.lines(withAnyOf: words) {
+                for match in line.matches(of: declaration) { declaringPaths[String(match.1)] = path }
+                typeNames.formUnion(line.matches(of: name).map { String($0.1) })
+            }
         }
+    }
+
+    /// A file without its comments, and with empty texts. Neither goes beyond its line.
+    private static func code(of text: String) -> String {
+        let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
+            let line = String(Substring(line))
+            guard line.contains(anyOf: ["//", "\""]) else { return line }
+            return line.replacing(/\/\/[^\n]*/, with: "").replacing(/"(?:\\.|[^"\\\n])*"/, with: "\"\"")
+        }
+        return lines.joined(separator: "\n")
     }
 
     var declared: Set<String> { Set(declaringPaths.keys) }
 
-    /// The names of all types, nested and private ones too.
-    var typeNames: Set<String> {
-        let declaration = /\b(?:struct|class|enum|protocol|actor|typealias)\s+([A-Z]\w*)/
-        return Set(files.values.flatMap { text in text.matches(of: declaration).map { String($0.1) } })
-    }
-
     /// The protocols that the files of a folder declare.
     func protocols(in folder: String) -> Set<String> {
         let texts = files.filter { Self.folder($0.key) == folder }.values
-        return Set(texts.flatMap { $0.matches(of: /\bprotocol\s+(\w+)/).map { String($0.1) } })
+        return Set(
+            texts.flatMap { $0.lines(withAnyOf: ["protocol"]) }.flatMap { line in
+                line.matches(of: /\bprotocol\s+(\w+)/).map { String($0.1) }
+            })
     }
 
     /// Whether a type of one of these folders adopts the protocol.
     func adopts(_ name: String, in folders: Set<String>) -> Bool {
         let declaration = /\b(?:struct|class|enum|actor|extension)\s[^:{}]*:([^{}]*)\{/
         return files.contains { path, text in
-            folders.contains(Self.folder(path))
+            folders.contains(Self.folder(path)) && text.contains(anyOf: [name])
                 && text.matches(of: declaration).contains { $0.1.split { !$0.isLetter }.contains { $0 == name } }
         }
     }

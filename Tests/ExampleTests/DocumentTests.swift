@@ -163,11 +163,11 @@ struct DocumentTests {
         }
         let pattern =
             /\b(?:let|var) ([A-Za-z]+)(?:: Mutex<| = Mutex[<(]| = SendLock\(|: UnsafeMutablePointer<pthread_mutex| = UnsafeMutablePointer<pthread_mutex)/
-        let sources = Document.packageDirectory + "/Sources"
         var found: [String] = []
-        for file in try FileManager.default.subpathsOfDirectory(atPath: sources) where file.hasSuffix(".swift") {
-            let text = try String(contentsOfFile: sources + "/" + file, encoding: .utf8)
-            for match in text.matches(of: pattern) { found.append("Sources/\(file) \(match.1)") }
+        for file in try Document.sources() where file.path.hasSuffix(".swift") {
+            for line in file.text.lines(withAnyOf: ["Mutex", "SendLock(", "pthread_mutex"]) {
+                for match in line.matches(of: pattern) { found.append("\(file.path) \(match.1)") }
+            }
         }
         #expect(found.count > 20)
         #expect(Set(rows.map { $0[1] + $0[2] }).count == rows.count, "a lock is there twice")

@@ -48,15 +48,17 @@ struct MemoryOrderTests {
             let orders = try #require(words[String(order)], "\(file): \(order)")
             if !orders.isEmpty { found[Access(name: String(name), file: file), default: []].formUnion(orders) }
         }
-        let directory = Document.packageDirectory + "/Sources"
-        for path in try FileManager.default.subpathsOfDirectory(atPath: directory) {
-            guard path.contains(/\.(?:swift|c|h)$/) else { continue }
-            let text = try String(contentsOfFile: directory + "/" + path, encoding: .utf8)
-                .replacing(/\/\/[^\n]*/, with: "")
+        for file in try Document.sources() where file.text.contains(anyOf: ["ordering: .", "atomic_", "fence("]) {
+            let path = String(file.path.dropFirst("Sources/".count))
             if path.hasSuffix(".swift") {
-                for match in text.matches(of: access) { try insert(match.1, path, match.2) }
+                // No empty line is within an access.
+                for part in file.text.components(separatedBy: "\n\n") where part.contains(anyOf: ["ordering: ."]) {
+                    let text = part.replacing(/\/\/[^\n]*/, with: "")
+                    for match in text.matches(of: access) { try insert(match.1, path, match.2) }
+                }
             } else {
-                for match in text.replacing(/(?s)\/\*.*?\*\//, with: "").matches(of: accessInC) {
+                let text = file.text.replacing(/\/\/[^\n]*/, with: "").replacing(/(?s)\/\*.*?\*\//, with: "")
+                for match in text.matches(of: accessInC) {
                     try insert(match.1, path, match.2 ?? (match.1.hasSuffix("sfence") ? "release" : "seq_cst"))
                 }
             }

@@ -90,8 +90,7 @@ struct TypeWordTests {
 
     /// The names of the types of all targets.
     private static func typeNames() throws -> Set<String> {
-        let targets = try FileManager.default.contentsOfDirectory(atPath: Document.packageDirectory + "/Sources")
-        return try targets.reduce(into: []) { names, target in names.formUnion(try SourceTree(target).typeNames) }
+        try SourceTree.targets.reduce(into: []) { names, target in names.formUnion(try SourceTree(target).typeNames) }
     }
 
     /// The list: each word, and where it is used.

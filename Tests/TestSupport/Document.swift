@@ -24,7 +24,20 @@ package struct Document: Sendable {
     }
 
     /// Every page of the package.
-    package static func all() throws -> [Document] {
+    package static func all() throws -> [Document] { try pages.get() }
+
+    /// Every source file of Swift and C, by its path.
+    package static func sources() throws -> [Document] { try sourceFiles.get() }
+
+    /// The comments of declarations of every source file of the libraries and of portctl, each file's as a page.
+    package static func comments() throws -> [Document] { try sourceComments.get() }
+
+    // Many tests read all of them: they are read once.
+    private static let pages = Result { try readPages() }
+    private static let sourceFiles = Result { try readSources() }
+    private static let sourceComments = Result { try sources().filter { $0.path.hasSuffix(".swift") }.map(\.comments) }
+
+    private static func readPages() throws -> [Document] {
         let top = try FileManager.default.contentsOfDirectory(atPath: packageDirectory)
         let below = try ["Docs", "Examples", "Sources"].flatMap { directory in
             try FileManager.default.subpathsOfDirectory(atPath: packageDirectory + "/" + directory)
@@ -33,18 +46,19 @@ package struct Document: Sendable {
         return try (top + below).filter { $0.hasSuffix(".md") }.sorted().map { try Document($0) }
     }
 
-    /// The comments of declarations of every source file of the libraries and of portctl, each file's as a page.
-    package static func comments() throws -> [Document] {
-        let sources = packageDirectory + "/Sources"
-        let files = try FileManager.default.subpathsOfDirectory(atPath: sources).filter { $0.hasSuffix(".swift") }
-        return try files.sorted().map { file in
-            let page = try Document("Sources/" + file)
-            let lines = page.text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-                let comment = line.drop { $0 == " " }
-                return comment.hasPrefix("///") ? comment.dropFirst(comment.hasPrefix("/// ") ? 4 : 3) : ""
-            }
-            return Document(path: page.path, text: lines.joined(separator: "\n"))
+    private static func readSources() throws -> [Document] {
+        let files = try FileManager.default.subpathsOfDirectory(atPath: packageDirectory + "/Sources")
+        return try files.filter { file in [".swift", ".c", ".h"].contains { file.hasSuffix($0) } }.sorted()
+            .map { try Document("Sources/" + $0) }
+    }
+
+    /// The comments of a source file, each line where it is there.
+    private var comments: Document {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            let comment = line.drop { $0 == " " }
+            return comment.hasPrefix("///") ? comment.dropFirst(comment.hasPrefix("/// ") ? 4 : 3) : ""
         }
+        return Document(path: path, text: lines.joined(separator: "\n"))
     }
 
     /// The names of the tests in the source files of a folder below `Tests`.
@@ -70,7 +84,7 @@ package struct Document: Sendable {
             defer { isAfterEmptyLine = line.isEmpty }
             if line.isEmpty { return false }
             let isIndented = line.hasPrefix("    ")
-            if !line.hasPrefix(" ") { isInList = line.contains(#/^(?:[-*+]|[0-9]+\.) /#) }
+            if !line.hasPrefix(" ") { isInList = line.prefixMatch(of: #/(?:[-*+]|[0-9]+\.) /#) != nil }
             isCode = isIndented && !isInList && (isCode || isAfterEmptyLine)
             return isCode
         }
@@ -132,5 +146,20 @@ package struct Document: Sendable {
     /// The targets of its links.
     package var linkTargets: [String] {
         prose.joined(separator: "\n").matches(of: /\]\(([^)\s]+)\)/).map { String($0.1) }
+    }
+}
+
+extension String {
+    /// Whether it has one of the texts, byte for byte. A test that reads all sources asks this first: a `Regex` takes
+    /// many times as long.
+    package func contains(anyOf texts: [String]) -> Bool {
+        withCString { start in texts.contains { strstr(start, $0) != nil } }
+    }
+
+    /// Its lines that have one of the texts, for the same tests.
+    package func lines(withAnyOf texts: [String]) -> [String] {
+        guard contains(anyOf: texts) else { return [] }
+        let lines = utf8.split(separator: UInt8(ascii: "\n")).map { String(Substring($0)) }
+        return lines.filter { $0.contains(anyOf: texts) }
     }
 }
