@@ -187,12 +187,15 @@ import Testing
     }
     #endif
 
+    /// The peer prints all numbers, so it runs once.
+    private static let allocations = Result { try ChildProcess(builtProduct("allocation-peer"), []).waitForExit() }
+
     /// For a build without optimization, which allocates much more than programs do. There a stream allocates next to
     /// nothing for each message, as portbench counts; a message to another process allocates only its bytes. A fifth
     /// more is allowed.
     @Test("messages allocate no more than they did", arguments: [("stream", 4), ("requests", 32), ("sends", 1)])
     func allocations(kind: String, expected: Double) throws {
-        let result = try ChildProcess(builtProduct("allocation-peer"), []).waitForExit()
+        let result = try Self.allocations.get()
         #expect(result.end == .exited(0), "\(result.errors)")
         // Under a sanitizer, whose allocator cannot be counted.
         if result.output == "uncounted\n" { return }
