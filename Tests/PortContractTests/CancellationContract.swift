@@ -120,12 +120,16 @@ import Testing
             Task { outcome.append(await failure(of: right, MachMessage(id: 1), replyLimit: .milliseconds(1))) }
             #expect(try #require(outcome.waitUntilCount(1).first)?.code == .replyTimedOut)
             #expect(try port.next().isCancelled)
-            let count = try right.fill()
-            Task { outcome.append(await failure(of: right, MachMessage(id: -1), sendLimit: .milliseconds(1))) }
+            // The far side is asked for each message that fills the way: of large ones there are fewer.
+            let bytes = [UInt8](repeating: 1, count: 3000)
+            let count = try right.fill(bytes: bytes.count)
+            let late = MachMessage(id: -1, bytes: bytes)
+            Task { outcome.append(await failure(of: right, late, sendLimit: .milliseconds(1))) }
             let error = outcome.waitUntilCount(2)[1]
             #expect(error?.code == .sendTimedOut && error?.delivery == .notSent)
             let replies = Recorder<Int32>()
-            Task { replies.append(try await right.request(MachMessage(id: -2), sendLimit: patience).id) }
+            let last = MachMessage(id: -2, bytes: bytes)
+            Task { replies.append(try await right.request(last, sendLimit: patience).id) }
             for id in 0..<count { #expect(try port.next().id == id) }
             try port.next().reply(MachMessage(id: 9))
             #expect(replies.waitUntilCount(1) == [9])
