@@ -64,7 +64,7 @@ import Testing
             let threads = (0..<2).map { _ in
                 runOnThread {
                     try withoutThreads {
-                        for round in 1...100_000 where lostAt.value == 0 && isOver.value == 0 {
+                        for round in 1...20_000 where lostAt.value == 0 && isOver.value == 0 {
                             let descriptor = try sysDuplicate(null.rawValue).release()
                             meetings[0].wait(for: 2 * round)
                             AsyncCloser.close(descriptor, of: closed)
