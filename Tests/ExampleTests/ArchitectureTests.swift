@@ -130,8 +130,9 @@ struct SourceTree {
     private static let all = Result {
         var files: [String: [String: String]] = [:]
         // `main.swift` is above the floors.
-        for source in try Document.sources() where source.path.hasSuffix(".swift") && !source.path.hasSuffix("/main.swift") {
+        for source in try Document.sources() where source.path.hasSuffix(".swift") {
             let parts = source.path.split(separator: "/", maxSplits: 2).map(String.init)
+            if parts[2] == "main.swift" { continue }
             files[parts[1], default: [:]][parts[2]] = source.text
         }
         return files.mapValues { SourceTree(files: $0) }
