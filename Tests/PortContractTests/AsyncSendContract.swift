@@ -16,11 +16,14 @@ import Testing
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
-            let count = try right.fill()
+            // The far side is asked for each message that fills the way: of large ones there are fewer.
+            let bytes = [UInt8](repeating: 1, count: 3000)
+            let count = try right.fill(bytes: bytes.count)
             let threads = threadCount()
             let replies = Recorder<Int32>()
             for id in Int32(1)...100 {
-                Task { replies.append(try await right.request(MachMessage(id: -id), sendLimit: patience).id) }
+                let message = MachMessage(id: -id, bytes: bytes)
+                Task { replies.append(try await right.request(message, sendLimit: patience).id) }
                 try right.waitForSenders(Int(id))
             }
             // The pool of tasks has about two threads, however many tasks wait.
@@ -40,10 +43,11 @@ import Testing
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
-            let count = try right.fill()
+            let late = MachMessage(id: -1, bytes: [UInt8](repeating: 1, count: 3000))
+            let count = try right.fill(bytes: late.bytes.count)
             let outcome = Recorder<PortError?>()
             let tasks = try (1...3).map { number in
-                let task = Task { outcome.append(await failure(of: right, MachMessage(id: -1))) }
+                let task = Task { outcome.append(await failure(of: right, late)) }
                 try right.waitForSenders(number)
                 return task
             }
