@@ -220,7 +220,7 @@ import Testing
         arguments: Transport.allCases)
     func atOnce(transport: Transport) async throws {
         try await withFixture { fixture in
-            let count = Int32(transport == .memory ? 50_000 : 5_000)
+            let count = Int32(rounds(transport == .memory ? 50_000 : 5_000))
             let seen = Recorder<Int32>("messages")
             let local = try fixture.local(queueLimit: MachPort.maximumQueueLimit) { _, message in
                 seen.append(message.id)

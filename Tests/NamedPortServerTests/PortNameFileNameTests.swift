@@ -55,7 +55,7 @@ import Testing
     func random() throws {
         var generator = Seed.generator()
         var names: [String: PortName] = [:]
-        for _ in 0..<20_000 {
+        for _ in 0..<rounds(20_000) {
             guard let name = randomName(&generator) else { continue }
             let fileName = name.fileName
             #expect(fileName.utf8.count <= 255 && !fileName.hasPrefix(".") && !fileName.contains("/"))
@@ -63,7 +63,7 @@ import Testing
             #expect(PortName(fileName: fileName) == name, "name \(name.string.debugDescription)")
             if let other = names.updateValue(name, forKey: fileName) { #expect(other == name) }
         }
-        #expect(names.count > 10_000)
+        #expect(names.count > rounds(10_000))
     }
 
     @Test("random file names decode to a name only if they are its file name", .seeded)

@@ -54,7 +54,9 @@ struct RequestsAcrossProcessesTests {
         }
     }
 
-    @Test("bodies of every size come and go whole", arguments: [1, 65_487, 65_488, 65_489, 131_000, 1 << 20, 8 << 20])
+    @Test(
+        "bodies of every size come and go whole",
+        arguments: [1, 65_487, 65_488, 65_489, 131_000, 1 << 20, rounds(8 << 20)])
     func bodies(size: Int) async throws {
         try await withFixture { fixture in
             try withServer(at: fixture) { _ in

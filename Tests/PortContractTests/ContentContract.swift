@@ -12,7 +12,7 @@ import Testing
 
     @Test(
         "bodies of every size arrive as they were, in place",
-        arguments: TestTransport.allCases, [0, 1, 7, 4_095, 65_487, 65_489, 131_071, 1 << 20, 50 << 20])
+        arguments: TestTransport.allCases, [0, 1, 7, 4_095, 65_487, 65_489, 131_071, 1 << 20, rounds(50 << 20)])
     func sizes(over transport: TestTransport, size: Int) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.measure) { right, _ in

@@ -112,7 +112,7 @@ import Testing
         arguments: TestTransport.inProcess)
     func stress(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            for round in UInt64(0)..<8 { try Stress(bench, round).run() }
+            for round in 0..<UInt64(rounds(8)) { try Stress(bench, round).run() }
         }
     }
 

@@ -149,7 +149,7 @@ import Testing
     @Test("S14: a storm of ring() calls from 8 threads loses no item", arguments: Sleep.allCases)
     func storm(breaksSleep sleep: Sleep) async throws {
         try await onLoop(sleepingOn: sleep) { loop in
-            let (threads, items) = (8, 10_000)
+            let (threads, items) = (8, rounds(10_000))
             let seen = LoopBound(0)
             let boxes = (0..<3).map { _ in
                 Mailbox { _ in

@@ -8,6 +8,13 @@ package import Testing
 /// Whether the thread sanitizer is active.
 package let hasThreadSanitizer = dlsym(nil, "__tsan_init") != nil
 
+/// How many times a test does something that it repeats to find a race: this many, or a quarter of it under the thread
+/// sanitizer. That finds a race by the order of two accesses, whether or not they met, so it needs few repetitions; and
+/// each takes ten times as long there.
+package func rounds(_ count: Int) -> Int {
+    hasThreadSanitizer ? max(1, count / 4) : count
+}
+
 /// Whether a forked child may start threads: the thread sanitizer's runtime ends one that does.
 package let forkedChildMayStartThreads = !hasThreadSanitizer
 
