@@ -120,8 +120,8 @@ extension MachMessage {
     /// The error that a message with the id ``errorNotification`` brings; nil for other messages.
     public var remoteError: PortError? {
         var reader = MessageReader(bytes)
-        guard id == Self.errorNotification, let code: Int32 = try? reader.read(), let text: String = try? reader.read(),
-            (try? reader.finish()) != nil
+        guard id == Self.errorNotification, let code = try? reader.read(Int32.self),
+            let text = try? reader.read(String.self), (try? reader.finish()) != nil
         else { return nil }
         return .remote(code: code, text: text)
     }

@@ -7,8 +7,10 @@ import Synchronization
 /// The state behind a command source's routines. It does not retain the source, except while the source is in a loop, so
 /// that the source then lives without another reference:
 ///
-///     loop ─► RunLoopSource ─► CommandBuffer ─► CommandSource ─► RunLoopSource     while in a loop
-///             RunLoopSource ─► CommandBuffer ◄─ CommandSource ─► RunLoopSource     else
+/// ```
+/// loop ─► RunLoopSource ─► CommandBuffer ─► CommandSource ─► RunLoopSource     while in a loop
+///         RunLoopSource ─► CommandBuffer ◄─ CommandSource ─► RunLoopSource     else
+/// ```
 ///
 /// A notice for a client is appended to the client's list under the lock, in the order of events. A block on the
 /// client's loop dequeues it from there. So a client is notified in order although the blocks are posted without the
