@@ -183,3 +183,6 @@ package enum BufferPool {
         isLocked.store(false, ordering: .releasing)
     }
 }
+
+/// Prefetches a line of memory that will soon be read. An invalid address is harmless.
+package func sysPrefetch(_ address: UnsafeRawPointer?) { unsafe shim_prefetch_to_read(address) }

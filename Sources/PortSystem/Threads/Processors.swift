@@ -65,9 +65,6 @@ package enum ProcessorQuota {
 @inline(__always)
 package func sysPause() { shim_pause() }
 
-/// Prefetches a line of memory that will soon be read. An invalid address is harmless.
-package func sysPrefetch(_ address: UnsafeRawPointer?) { unsafe shim_prefetch_to_read(address) }
-
 /// Yields the processor to other threads that want it (`sched_yield(2)`), for as long as they want it.
 package func sysYield() {
     // It cannot fail on Linux, and a spinning thread continues anyway.

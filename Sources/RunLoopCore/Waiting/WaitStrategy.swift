@@ -30,3 +30,13 @@ public enum WaitStrategy: Hashable, Sendable {
         default: .adaptive
         }
 }
+
+/// How often a loop has slept and spun since it was made.
+public struct WaitCounts: Hashable, Sendable {
+    /// Waits in the kernel.
+    public var sleeps = 0
+    /// Spins that an event, a wake-up, or the run's limit ended: no sleep was needed.
+    public var spinsThatPaid = 0
+    /// Spins after which the loop slept nevertheless, or during which another thread kept the processor.
+    public var spinsThatDidNot = 0
+}
