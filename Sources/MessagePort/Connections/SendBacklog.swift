@@ -33,6 +33,10 @@ struct SendBacklog: ~Copyable {
 
     mutating func append(_ packet: OutgoingPacket) {
         packets.append(packet)
+        count(packet)
+    }
+
+    private mutating func count(_ packet: OutgoingPacket) {
         size += packet.payloadSize + Self.packetCost
         descriptorCount += packet.descriptors.count
     }
@@ -47,9 +51,10 @@ struct SendBacklog: ~Copyable {
 
     /// Puts the rest of a message, or its abort, before everything else.
     mutating func prepend(_ rest: [OutgoingPacket]) {
-        let others = packets.removeAll()
-        for packet in rest { append(packet) }
-        for packet in others { packets.append(packet) }
+        for packet in rest.reversed() {
+            packets.prepend(packet)
+            count(packet)
+        }
     }
 }
 

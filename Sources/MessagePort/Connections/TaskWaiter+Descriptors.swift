@@ -17,8 +17,7 @@ extension TaskWaiter {
         async throws(PortError)
     {
         let loop = try IOThread.loop()
-        let task = TaskWaiter(until: deadline)
-        defer { task.finish() }
+        let task = TaskWaiter()
         // The routine ends its source when the descriptor is readable for the first time: it stays readable until the
         // task has read it.
         let reference = ReleasableReference<RunLoopSource>()
@@ -29,6 +28,10 @@ extension TaskWaiter {
         reference.set(source)
         defer { reference.release()?.invalidate() }
         try loop.addOrThrow(source, to: .default)
-        try? await task.wait()  // until it was woken, its time is up, or it was cancelled
+        // Not the tasks' common alarm clock, which needs a free thread of Swift's pool: here is a loop that has a thread.
+        let alarm = RunLoopTimer(name: "port task limit", fireDate: deadline) { _ in task.wake() }
+        defer { alarm.invalidate() }
+        if deadline != .distantFuture { loop.add(alarm) }
+        try? await task.wait()  // until it was woken, or cancelled
     }
 }

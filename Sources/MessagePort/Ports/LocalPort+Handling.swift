@@ -88,9 +88,13 @@ extension LocalPort {
     }
 
     /// Gives the sender of a stream, all of which was handled, a moment to send more. A receiver that leases each
-    /// message by itself locks as often as the sender, and both wait for the lock.
+    /// message by itself locks as often as the sender, and both wait for the lock. It is too short to ask first whether
+    /// there are two processors.
     private func waitForMore() {
-        ProcessorAllowance.shared.spin(until: .after(Tuning.timeForMore), pauses: Tuning.pausesForMore) { false }
+        let end = MonotonicInstant.after(Tuning.timeForMore)
+        repeat {
+            for _ in 0..<Tuning.pausesForMore { sysPause() }
+        } while MonotonicInstant.now < end
     }
 
     /// Ends a handler. Sources that had to wait for it continue.
@@ -221,7 +225,7 @@ extension LocalPort.State {
     /// The address under which the port can be reached.
     var liveAddress: PortAddress? { mailbox.isDead ? nil : coldState.address }
 
-    /// The sockets, if it has some; does not read the other extras.
+    /// The sockets, if it has some; does not read the rest of the cold state.
     var openedSockets: PortSockets? { hasColdState ? coldState.sockets : nil }
 
     /// Leases the oldest messages to the only handler under way.

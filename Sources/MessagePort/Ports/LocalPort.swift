@@ -21,7 +21,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// A handler's thread reads one socket, makes no callouts, and then dequeues: sources need no signal.
         var isReceivedExclusively = false
 
-        /// Whether it may have extras; does not read them.
+        /// Whether it may have cold state; does not read it.
         var hasColdState: Bool { !coldStorage.isBlank }
 
         var coldState: ColdState {

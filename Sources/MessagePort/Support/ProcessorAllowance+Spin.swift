@@ -5,7 +5,7 @@ import PortSystem
 import RunLoopCore
 
 extension ProcessorAllowance {
-    /// Spins until `isOver`, or the deadline, where spinning pays. Every spin of this library is here.
+    /// Spins until `isOver`, or the deadline, where spinning pays.
     ///
     /// - Parameters:
     ///   - end: the deadline; computed only where spinning pays.

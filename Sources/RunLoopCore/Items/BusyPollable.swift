@@ -51,12 +51,12 @@ package protocol BusyPollable: AnyObject, Sendable {
 /// copy of a list slow.
 final class BusyPollEntry: Sendable {
     let pollable: any BusyPollable  // immutable
-    let poll: UInt64  // immutable
+    let period: UInt64  // immutable
     let source: ItemID  // immutable
 
-    init(_ pollable: any BusyPollable, _ poll: UInt64, for source: ItemID) {
-        (self.pollable, self.poll, self.source) = (pollable, poll, source)
+    init(_ pollable: any BusyPollable, _ period: UInt64, for source: ItemID) {
+        (self.pollable, self.period, self.source) = (pollable, period, source)
     }
 
-    var isBusyPolled: Bool { pollable.isBusyPolled(poll) }
+    var isBusyPolled: Bool { pollable.isBusyPolled(period) }
 }

@@ -13,7 +13,7 @@ extension ThreadRunLoop {
     /// Begins to poll the memory of the sources that were reported last, besides that which the loop polls already.
     ///
     /// - Returns: all entries; the caller passes them to `endWait`.
-    func startBusyPolling(in mode: Int) -> SmallList<BusyPollEntry> {
+    func beginBusyPolling(in mode: Int) -> SmallList<BusyPollEntry> {
         let old = threadState.busyPolls
         if threadState.isBusyPolling, !threadState.busyPollsAreStale, old.allSatisfy({ $0.isBusyPolled }) { return old }
         threadState.busyPollsAreStale = false
@@ -24,7 +24,7 @@ extension ThreadRunLoop {
             }
             return sources
         }
-        for known in old where !known.isBusyPolled { known.pollable.endBusyPolling(known.poll) }
+        for known in old where !known.isBusyPolled { known.pollable.endBusyPolling(known.period) }
         var entries = SmallList<BusyPollEntry>()
         for source in sources {
             source.routine.visitPollables { pollable in
@@ -32,13 +32,13 @@ extension ThreadRunLoop {
                     known.isBusyPolled
                 {
                     entries.append(known)
-                } else if let poll = pollable.beginBusyPolling() {
-                    entries.append(BusyPollEntry(pollable, poll, for: source.id))
+                } else if let period = pollable.beginBusyPolling() {
+                    entries.append(BusyPollEntry(pollable, period, for: source.id))
                 }
             }
         }
         for known in old where !entries.contains(where: { $0.pollable === known.pollable }) {
-            known.pollable.endBusyPolling(known.poll)
+            known.pollable.endBusyPolling(known.period)
         }
         threadState.busyPolls = entries
         return entries
@@ -49,10 +49,10 @@ extension ThreadRunLoop {
         if entries.allSatisfy({ $0.isBusyPolled }) { return }
         var remaining = SmallList<BusyPollEntry>()
         for entry in entries {
-            if entry.isBusyPolled || entry.pollable.continueBusyPolling(entry.poll, for: entry.source, on: self) {
+            if entry.isBusyPolled || entry.pollable.continueBusyPolling(entry.period, for: entry.source, on: self) {
                 remaining.append(entry)
             } else {
-                entry.pollable.endBusyPolling(entry.poll)
+                entry.pollable.endBusyPolling(entry.period)
                 threadState.busyPollsAreStale = true
             }
         }
@@ -74,10 +74,10 @@ extension ThreadRunLoop {
     }
 
     /// Stops polling everywhere. What has arrived is received.
-    func stopBusyPolling() {
+    func endBusyPolling() {
         if !threadState.isBusyPolling { return }
         let entries = threadState.busyPolls
         threadState.busyPolls = SmallList()
-        for entry in entries { entry.pollable.endBusyPolling(entry.poll) }
+        for entry in entries { entry.pollable.endBusyPolling(entry.period) }
     }
 }

@@ -97,7 +97,7 @@ extension ThreadRunLoop {
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
         let span = runBegins(until: run.deadline)
         let outer = parker.beginNesting()
-        stopBusyPolling()  // for the run inside which this one begins
+        endBusyPolling()  // for the run inside which this one begins
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
         while result == nil {
@@ -106,7 +106,7 @@ extension ThreadRunLoop {
         }
         notify(.exit, in: run.mode)  // 10
         runEnds(span, result ?? .finished)
-        stopBusyPolling()
+        endBusyPolling()
         state.withLock { $0.endRun() }
         parker.endNesting(outer)
         return result ?? .finished

@@ -83,26 +83,26 @@ extension ThreadRunLoop {
     ///
     /// - Returns: the event; nil when there is none: the plan is then set to how the run may wait.
     private func readyEvent(_ run: inout LoopRun, at now: MonotonicInstant, _ plan: inout WaitPlan) -> LoopEvent? {
-        var poll = ReadyScan()
+        var scan = ReadyScan()
         while true {
-            switch state.find(.mayPerform, { $0.next(&poll, run, at: now) }) {
+            switch state.find(.mayPerform, { $0.next(&scan, run, at: now) }) {
             case .check:
-                guard let source = poll.source else { continue }
+                guard let source = scan.source else { continue }
                 // Clear the mark first, then check: a signal after the check puts the source back on the list.
                 source.isNotified.store(false, ordering: .sequentiallyConsistent)
-                guard source.isReady(poll.candidate?.watch, pass: passCount, polls: run.polls) else { continue }
-                let answer = accept(&poll, run)
+                guard source.isReady(scan.candidate?.watch, pass: passCount, polls: run.polls) else { continue }
+                let answer = accept(&scan, run)
                 if answer == .gone { continue }
                 run.hasJustFiredTimers = false
                 if answer == .mainQueue { return .mainQueue }
                 if answer == .begins { threadState.beginPerform(source) }
-                return .source(source, near: poll.candidate?.registration ?? 0, hasBegun: answer == .begins)
+                return .source(source, near: scan.candidate?.registration ?? 0, hasBegun: answer == .begins)
             case .timers:
                 run.hasJustFiredTimers = true
                 return .timers
             case .nothing:
                 run.hasJustFiredTimers = false
-                plan = poll.plan
+                plan = scan.plan
                 return nil
             }
         }
@@ -110,10 +110,10 @@ extension ThreadRunLoop {
 
     /// Records that the source that was checked is ready. When no thread has locked the loop's state since the source
     /// left the list, what `next` has assumed holds.
-    private func accept(_ poll: inout ReadyScan, _ run: LoopRun) -> ReadyOutcome {
+    private func accept(_ scan: inout ReadyScan, _ run: LoopRun) -> ReadyOutcome {
         let mayBegin = !isInstrumented.load(ordering: .relaxed)
         if mayBegin, state.holds(.mayPerform) { return .begins }
-        return state.withLock { $0.accept(&poll, in: run.mode, mayBegin: mayBegin) }
+        return state.withLock { $0.accept(&scan, in: run.mode, mayBegin: mayBegin) }
     }
 
     /// Waits in the kernel, or only polls it when the deadline is past, and puts reported sources on the ready list.
@@ -131,7 +131,7 @@ extension ThreadRunLoop {
                 if hasPolledKernel { run.didPoll() }
                 return hasPolledKernel
             }
-            stopBusyPolling()
+            endBusyPolling()
         }
         run.didPoll()
         if let set {
@@ -206,7 +206,7 @@ extension ThreadRunLoop {
         _ run: inout LoopRun, _ wait: inout LoopWait, from start: MonotonicInstant, until end: MonotonicInstant,
         yields: Bool
     ) -> Bool {
-        let entries = startBusyPolling(in: run.mode)
+        let entries = beginBusyPolling(in: run.mode)
         defer { endWait(at: entries) }
         let (hasDescriptors, firstYield) = state.withLock { state in
             (state.modes[run.mode].descriptors != nil, yields ? state.modes[run.mode].spins.firstYield(at: start) : nil)
@@ -280,7 +280,7 @@ extension ThreadRunLoop {
                 hasReport = wait(set, run, until: deadline)
                 parker.didSleep()
             }
-            for entry in entries { entry.pollable.unpark(entry.poll) }
+            for entry in entries { entry.pollable.unpark(entry.period) }
             var isWithinMessage = false
             for entry in entries where entry.pollable.hasArrived {
                 entry.pollable.wakeChannel?.didArrive()
@@ -296,14 +296,14 @@ extension ThreadRunLoop {
 
     /// The entries that the loop polls and whose arrivals the set reports. The loop stops polling the others.
     private func entriesToPark(in mode: Int, _ set: DescriptorSet) -> SmallList<BusyPollEntry> {
-        let entries = startBusyPolling(in: mode)
+        let entries = beginBusyPolling(in: mode)
         if areReported(entries, by: set) { return entries }
         var reported = SmallList<BusyPollEntry>()
         for entry in entries {
             if entry.pollable.wakeChannel?.join(set) == true {
                 reported.append(entry)
             } else {
-                entry.pollable.endBusyPolling(entry.poll)
+                entry.pollable.endBusyPolling(entry.period)
             }
         }
         threadState.busyPolls = reported
@@ -319,6 +319,6 @@ extension ThreadRunLoop {
     /// - Returns: whether the loop is parked at all entries; otherwise something has arrived, or an entry has ended and
     ///   must be released.
     private func park(at entries: SmallList<BusyPollEntry>) -> Bool {
-        entries.allSatisfy { $0.pollable.park($0.poll) }
+        entries.allSatisfy { $0.pollable.park($0.period) }
     }
 }

@@ -209,12 +209,17 @@ extension RunLoopTracer {
     /// 5063.584424 [4707:559984] beforeTimers (2)
     /// ```
     public var activityTrace: String {
-        events.filter(\.isActivityOrHandler).map { $0.line(ofProcess: sysProcessID()) + "\n" }.joined()
+        lines(of: events.filter(\.isActivityOrHandler))
     }
 
     /// Every event, one line each: as ``activityTrace``, and also the handlers of observers, runs and waits, and ends.
     public var text: String {
-        events.map { $0.line(ofProcess: sysProcessID()) + "\n" }.joined()
+        lines(of: events)
+    }
+
+    private func lines(of events: [RunLoopTraceEvent]) -> String {
+        let process = sysProcessID()
+        return events.map { $0.line(ofProcess: process) + "\n" }.joined()
     }
 }
 

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Whether two or more processors may run this program. The answer is cached for a while.
 package final class ProcessorAllowance: Sendable {
-    /// For threads that wait for another process. The answer for the thread that asked last, as far as it is still
+    /// For threads that wait for another thread or process. The answer for the thread that asked last, as far as it is still
     /// valid, holds for all threads.
     package static let shared = ProcessorAllowance()
 

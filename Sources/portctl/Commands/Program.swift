@@ -118,10 +118,10 @@ struct Program {
                     throw error
                 }
             }
-            let hasCome = try interrupt.wait(until: .after(timeUntilRetry))
+            let hasCome = (try? interrupt.wait(until: .after(timeUntilRetry))) ?? false
             // A child that was not waited for keeps its number.
             if hasCome || hasAnswered, hasEnded(process) { return nil }
-            if hasCome, let signal = answer(try interrupt.readSignal()) { kill(process, signal) }
+            if hasCome, let read = try? interrupt.readSignal(), let signal = answer(read) { kill(process, signal) }
             hasAnswered = hasAnswered || hasCome
         }
     }
