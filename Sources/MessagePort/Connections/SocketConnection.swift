@@ -150,7 +150,7 @@ package final class SocketConnection: Sendable {
     /// Whether rings were offered and neither accepted nor refused.
     var awaitsRingAnswer: Bool { sender.channel.path.withLock { $0.isOffered } }
 
-    func checkProcess() throws(PortError) { try forkGuard.check() }
+    func checkProcess() throws(PortError) { if isInherited { throw PortError(.forkedProcess) } }
 
     var isClosed: Bool { hasFailed.load(ordering: .sequentiallyConsistent) }
 
