@@ -33,9 +33,9 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case ring = 9
     /// The port's end has the rings too, or, with an error code as the message id, declines them.
     case ringAnswer = 10
-    /// The sender's further packets are in its ring, up to a mark there. It also wakes the reader, as `wakeUp` does.
+    /// The sender's further packets are in its ring, up to a mark there. It also wakes the consumer, as `wakeUp` does.
     case pathChange = 11
-    /// Wakes the reader of the sender's ring: there is data in it that nothing else would report.
+    /// Wakes the consumer of the sender's ring: there is data in it that nothing else would report.
     case wakeUp = 12
     /// From the right's end: asks for the port's statistics. From the port's end, under the token of that: the answer;
     /// the payload is numbers.
@@ -76,7 +76,7 @@ extension PacketHeader {
         self.init(words)
     }
 
-    /// Whether it only wakes the ring's reader: such a packet holds nothing else.
+    /// Whether it only wakes the ring's consumer: such a packet holds nothing else.
     var isWakeUp: Bool { self == PacketHeader(kind: .wakeUp) || self == PacketHeader(kind: .pathChange) }
 
     /// Its bytes as five numbers in little-endian order.
