@@ -82,7 +82,7 @@ private struct Run {
         if let prefix, let length, position / 8 % 2 == 0 {
             let bytes = words.recordBytes(from: position + 8, count: length)
             advance(by: UInt64(8 + (length + 7) / 8 * 8))
-            let start = withUnsafeBytes(of: (prefix.head, prefix.lead)) { Array($0) }
+            let start = withUnsafeBytes(of: (prefix.head, prefix.firstWord)) { Array($0) }
             let read = start + consumer.consumeBody(after: prefix)
             precondition(read == bytes, "other bytes than those that were written")
             return true

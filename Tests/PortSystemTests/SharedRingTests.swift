@@ -89,9 +89,9 @@ enum Unnamed {
             let prefix = ends.consumer.peek()
             #expect((prefix != nil) == (count >= 8))
             if let prefix, number % 3 > 0 {
-                let lead = withUnsafeBytes(of: prefix.lead) { Array($0) }
+                let firstWord = withUnsafeBytes(of: prefix.firstWord) { Array($0) }
                 #expect(prefix.head == Self.head(UInt64(number)) && prefix.payloadSize == count)
-                #expect(lead + ends.consumer.consumeBody(after: prefix) == payload)
+                #expect(firstWord + ends.consumer.consumeBody(after: prefix) == payload)
             } else {
                 #expect(Self.isPacket(ends.consumer.read(), UInt64(number), payload))
             }

@@ -82,7 +82,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
         let outcome: SendOutcome
         do throws(SystemError) {
             outcome = try sysSendPacket(
-                descriptor.rawValue, head: packet.header.words, lead: packet.lead, body: packet.payload,
+                descriptor.rawValue, head: packet.header.words, firstWord: packet.firstWord, body: packet.payload,
                 tail: packet.tail, descriptors: packet.descriptors)
         } catch {
             throw .refused(error)

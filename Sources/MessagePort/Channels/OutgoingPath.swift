@@ -157,7 +157,7 @@ struct OutgoingPath: Sendable {
             return isEmpty ? .announce : .socket
         }
         if wakeUpCount == Tuning.wakeUpLimit { return leaveRing(promising: Tuning.sleepyCount) }
-        switch producer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
+        switch producer?.write(packet.header.words, firstWord: packet.firstWord, packet.payload, tail: packet.tail) {
         case .written(let state): return .written(didWrite(state))
         case .closing: return .written(.closing)
         case .full: return .full
@@ -170,9 +170,9 @@ struct OutgoingPath: Sendable {
     /// of its record, and its bytes.
     ///
     /// - Returns: what to do then; nil when it is not in the ring, and `route` says what to do.
-    mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
+    mutating func writePlain(_ head: PacketWords, firstWord: UInt64, _ bytes: [UInt8]) -> Notice? {
         guard usesRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
-        switch producer?.write(head, lead: lead, bytes) {
+        switch producer?.write(head, firstWord: firstWord, bytes) {
         case .written(let state): return didWrite(state)
         case .closing: return .closing
         case .full, .closed, .broken, nil: return nil

@@ -81,7 +81,7 @@ package struct RingConsumer: Sendable {
             ring.rawWord(at: start + 8), ring.rawWord(at: start + 16), ring.rawWord(at: start + 24),
             ring.rawWord(at: start + 32), ring.rawWord(at: start + 40)
         )
-        return PacketPrefix(head: head, lead: ring.rawWord(at: start + 48), payloadSize: length - 40)
+        return PacketPrefix(head: head, firstWord: ring.rawWord(at: start + 48), payloadSize: length - 40)
     }
 
     /// Reads the beginnings of the next packets, as `peek` does.

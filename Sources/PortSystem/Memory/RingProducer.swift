@@ -39,17 +39,17 @@ package struct RingProducer: Sendable {
     ///
     /// - Parameters:
     ///   - head: its head.
-    ///   - lead: the payload's first eight bytes, in memory order; nil when all of the payload is in the two arrays.
+    ///   - firstWord: the payload's first eight bytes, in memory order; nil when the two arrays have all of it.
     ///   - body: what follows.
     ///   - tail: the end of the payload.
     /// - Returns: what became of it.
     package mutating func write(
-        _ head: PacketWords, lead: UInt64? = nil, _ body: ArraySlice<UInt8>, tail: ArraySlice<UInt8> = []
+        _ head: PacketWords, firstWord: UInt64? = nil, _ body: ArraySlice<UInt8>, tail: ArraySlice<UInt8> = []
     ) -> Outcome {
-        let prefixLength = lead == nil ? 40 : 48
+        let prefixLength = firstWord == nil ? 40 : 48
         let length = prefixLength + body.count + tail.count
         if let failure = makeRoom(for: length) { return failure }
-        writePrefix(length, head, lead)
+        writePrefix(length, head, firstWord)
         let bodyPosition = position + 8 + UInt64(prefixLength)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) } }
         if !tail.isEmpty {
@@ -58,11 +58,11 @@ package struct RingProducer: Sendable {
         return publishRecord(8 + padded(length))
     }
 
-    /// Writes a packet, as above, whose payload is a lead and one array.
-    package mutating func write(_ head: PacketWords, lead: UInt64, _ body: [UInt8]) -> Outcome {
+    /// Writes a packet, as above, whose payload is a first word and one array.
+    package mutating func write(_ head: PacketWords, firstWord: UInt64, _ body: [UInt8]) -> Outcome {
         let length = 48 + body.count
         if let failure = makeRoom(for: length) { return failure }
-        writePrefix(length, head, lead)
+        writePrefix(length, head, firstWord)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: position + 56) } }
         return publishRecord(8 + padded(length))
     }
@@ -76,14 +76,14 @@ package struct RingProducer: Sendable {
     }
 
     /// Writes the beginning of a packet's record.
-    private func writePrefix(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
+    private func writePrefix(_ length: Int, _ head: PacketWords, _ firstWord: UInt64?) {
         ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
         ring.putRawWord(head.0, at: position + 8)
         ring.putRawWord(head.1, at: position + 16)
         ring.putRawWord(head.2, at: position + 24)
         ring.putRawWord(head.3, at: position + 32)
         ring.putRawWord(head.4, at: position + 40)
-        if let lead { ring.putRawWord(lead, at: position + 48) }
+        if let firstWord { ring.putRawWord(firstWord, at: position + 48) }
     }
 
     private mutating func publishRecord(_ size: Int) -> Outcome {

@@ -248,13 +248,13 @@ package func packetWords(of bytes: [UInt8]) -> PacketWords? {
 package struct PacketPrefix: Sendable {
     package let head: PacketWords
     /// The first eight bytes of its payload, in memory order.
-    package let lead: UInt64
+    package let firstWord: UInt64
     /// The size of its payload: at least eight bytes.
     package let payloadSize: Int
     /// The number of bytes of its record in the ring.
     package var recordSize: Int { 8 + padded(40 + payloadSize) }
 
-    package init(head: PacketWords, lead: UInt64, payloadSize: Int) {
-        (self.head, self.lead, self.payloadSize) = (head, lead, payloadSize)
+    package init(head: PacketWords, firstWord: UInt64, payloadSize: Int) {
+        (self.head, self.firstWord, self.payloadSize) = (head, firstWord, payloadSize)
     }
 }
