@@ -24,20 +24,20 @@ public enum RingFuzzing {
     fileprivate static let payload = (0..<limit).map { UInt8(truncatingIfNeeded: $0) }
 }
 
-/// Both ends of a ring, the memory as the other side has it, and a reader that does what the page says, in the simplest
-/// way.
+/// Both ends of a ring, the memory as the other side has it, and a consumer that does what the page says, in the
+/// simplest way.
 private struct Run {
-    var writer: RingProducer
-    var reader: RingConsumer
-    /// The writer's memory.
+    var producer: RingProducer
+    var consumer: RingConsumer
+    /// The producer's memory.
     let words: RawRing
-    /// The reader's memory.
+    /// The consumer's memory.
     let back: RawRing
     /// How many bytes were written, and so where the tail is when a record was.
     var written: UInt64 = 0
     var rest: ArraySlice<UInt8>
 
-    /// How many bytes the plain reader has read, and how many are there to be read as it knows.
+    /// How many bytes the plain consumer has read, and how many are there to be read as it knows.
     var position: UInt64 = 0
     var known: UInt64 = 0
     /// How many were there when the ring was closed.
@@ -45,8 +45,8 @@ private struct Run {
 
     init(_ words: RawRing, _ back: RawRing, _ input: [UInt8]) {
         let ring = SharedRing(from: words.memory, to: back.memory)
-        writer = RingProducer(ring)
-        reader = RingConsumer(ring, limit: RingFuzzing.limit)
+        producer = RingProducer(ring)
+        consumer = RingConsumer(ring, limit: RingFuzzing.limit)
         (self.words, self.back) = (words, back)
         rest = input[...]
     }
@@ -73,21 +73,22 @@ private struct Run {
         return true
     }
 
-    /// Reads a record: the reader and the plain one find the same.
+    /// Reads a record: the consumer and the plain one find the same.
     mutating func read() -> Bool {
         var prefixes: [PacketPrefix] = []
-        reader.peekPrefixes(&prefixes, atMost: 3, size: 1 << 20) { _ in true }
+        consumer.peekPrefixes(&prefixes, atMost: 3, size: 1 << 20) { _ in true }
         let (prefix, length) = (prefixes.first, expectedLength())
         precondition((prefix == nil) == (length == nil), "the prefix of what is no packet, or none of one")
         if let prefix, let length, position / 8 % 2 == 0 {
             let bytes = words.recordBytes(from: position + 8, count: length)
             advance(by: UInt64(8 + (length + 7) / 8 * 8))
-            let read = withUnsafeBytes(of: (prefix.head, prefix.lead)) { Array($0) } + reader.consumeBody(after: prefix)
+            let start = withUnsafeBytes(of: (prefix.head, prefix.firstWord)) { Array($0) }
+            let read = start + consumer.consumeBody(after: prefix)
             precondition(read == bytes, "other bytes than those that were written")
             return true
         }
         let expected = plainRead()
-        switch (reader.read(), expected) {
+        switch (consumer.read(), expected) {
         case (.empty, .empty): break
         case (.mark(let count), .mark(let other)): precondition(count == other, "another number of packets")
         case (.packet(let words, let payload), .packet(let bytes)):
@@ -97,7 +98,7 @@ private struct Run {
         case (.broken, .broken): return false
         default: preconditionFailure("found what is not there, instead of \(expected)")
         }
-        precondition(reader.ring.isFilled == (published != position), "a quick check finds something else")
+        precondition(consumer.ring.isFilled == (published != position), "a quick check finds something else")
         return true
     }
 
@@ -109,7 +110,7 @@ private struct Run {
 
     var published: UInt64 { last ?? words.tail }
 
-    /// Reads as far as the reader does: it asks for the tail after each packet that it sees.
+    /// Reads as far as the consumer does: it asks for the tail after each packet that it sees.
     ///
     /// - Returns: the bytes of the first.
     mutating func expectedLength() -> Int? {
@@ -150,7 +151,7 @@ private struct Run {
     mutating func write(_ count: Int) -> Bool {
         let oldTail = words.tail
         let count = min(count, RingFuzzing.limit - 40)
-        switch writer.write((1, 2, 3, 4, 5), RingFuzzing.payload[..<count]) {
+        switch producer.write((1, 2, 3, 4, 5), RingFuzzing.payload[..<count]) {
         case .written:
             written += UInt64(8 + (40 + count + 7) / 8 * 8)
             precondition(words.tail == written, "a tail that is not the record's end")
@@ -162,25 +163,25 @@ private struct Run {
         return true
     }
 
-    /// Sets the head: the writer believes it only within its bounds.
+    /// Sets the head: the producer believes it only within its bounds.
     mutating func learn(_ number: UInt64) -> Bool {
         let head = back.head
         back.head = number
-        defer { back.head = head }  // the reader's memory is its own
-        return writer.isEmpty() != nil
+        defer { back.head = head }  // the consumer's memory is its own
+        return producer.isEmpty() != nil
     }
 
     mutating func change(_ what: Int) -> Bool {
         switch what & 3 {
         case 0:
             if last == nil { last = words.tail & (RawRing.closed / 2 - 1) }
-            reader.ring.close()
-        case 1: reader.sleep()
-        case 2: reader.wake()
+            consumer.ring.close()
+        case 1: consumer.sleep()
+        case 2: consumer.wake()
         // There is room for one mark, which is written once all is read.
         default:
-            guard let isEmpty = writer.isEmpty() else { return false }
-            if isEmpty, case .written = writer.writeMark() { written += 8 }
+            guard let isEmpty = producer.isEmpty() else { return false }
+            if isEmpty, case .written = producer.writeMark() { written += 8 }
         }
         return true
     }

@@ -159,7 +159,7 @@ import Testing
         let body: [UInt8] = [1, 2, 3]
         let alone = try OutgoingMessage(MachMessage(bytes: body))
         #expect(alone.records.capacity == 0)
-        #expect(alone.lead == (1 | 3 << 32 as UInt64).littleEndian)
+        #expect(alone.firstWord == (1 | 3 << 32 as UInt64).littleEndian)
         let behind = try OutgoingMessage(MachMessage(components: [.bytes([4, 5]), .bytes(body)]))
         #expect(behind.records == [4, 5, 1, 0, 0, 0, 3, 0, 0, 0])
         let bases = [body, alone.tail, behind.tail].map { bytes in bytes.withUnsafeBufferPointer { $0.baseAddress } }
@@ -246,7 +246,7 @@ extension EncodedMessage {
     init(_ message: MachMessage) throws(PortError) {
         let sent = try OutgoingMessage(message)
         var payload: [UInt8] = []
-        if let lead = sent.lead { payload.append(littleEndian: UInt64(littleEndian: lead)) }
+        if let firstWord = sent.firstWord { payload.append(littleEndian: UInt64(littleEndian: firstWord)) }
         payload += sent.records
         if !sent.isDivided { payload += sent.tail }
         self.init(
@@ -264,7 +264,7 @@ extension OutgoingPacket {
     /// The payload.
     fileprivate var bytes: [UInt8] {
         var first: [UInt8] = []
-        if let lead { first.append(littleEndian: UInt64(littleEndian: lead)) }
+        if let firstWord { first.append(littleEndian: UInt64(littleEndian: firstWord)) }
         return first + payload + tail
     }
 }

@@ -164,8 +164,8 @@ import Testing
     private func packets(_ sizes: [Int]) -> [PacketPrefix] {
         sizes.map { size in
             let header = PacketHeader(kind: .message, componentCount: 1, totalLength: UInt64(size))
-            let lead = ComponentKind.bytes.head(size - ComponentKind.headSize).littleEndian
-            return PacketPrefix(head: header.words, lead: lead, payloadSize: size)
+            let firstWord = ComponentKind.bytes.head(size - ComponentKind.headSize).littleEndian
+            return PacketPrefix(head: header.words, firstWord: firstWord, payloadSize: size)
         }
     }
 

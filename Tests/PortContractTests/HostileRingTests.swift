@@ -165,7 +165,7 @@ import Testing
                     try ring?.write(MachMessage(id: id))
                 } else {
                     let header = PacketHeader(kind: .message, messageID: id)
-                    _ = ring?.writer.write(header.words, [])
+                    _ = ring?.producer.write(header.words, [])
                 }
             }
             ring = nil

@@ -102,7 +102,7 @@ extension OutgoingMessage {
     /// All of the payload.
     var bytes: [UInt8] {
         var first: [UInt8] = []
-        if let lead { first.append(littleEndian: UInt64(littleEndian: lead)) }
+        if let firstWord { first.append(littleEndian: UInt64(littleEndian: firstWord)) }
         return first + records + tail
     }
 }

@@ -21,7 +21,7 @@ import Testing
     private static let roomCount = 7
 
     /// What the requester sees and reports of the ring that leads back to it.
-    private final class Reader: Sendable {
+    private final class Consumer: Sendable {
         private let words: RawRing  // this side's
         private let there: SharedMemory  // the port's
         private let isOver = Atomic<Bool>(false)
@@ -53,7 +53,7 @@ import Testing
             return true
         }
 
-        /// Blocks until the reader's thread, which waits, has a processor beside the calling thread's.
+        /// Blocks until the consumer's thread, which waits, has a processor beside the calling thread's.
         func awaitCompany() {
             let deadline = Watchdog.deadline
             while .now < deadline {
@@ -85,18 +85,18 @@ import Testing
             self.port = port
         }
 
-        /// Replies while a thread acts for the reader.
+        /// Replies while a thread acts for the consumer.
         ///
         /// - Returns: whether the whole reply went through the ring, and what the thread returned.
         func reply<Answer: Sendable>(
-            beside body: @escaping @Sendable (Reader) -> Answer
+            beside body: @escaping @Sendable (Consumer) -> Answer
         ) throws -> (usesRing: Bool, answer: Answer) {
-            let reader = Reader(ring.words, try #require(ring.portsMemory))
-            let thread = runOnThread { body(reader) }
-            if ReplyWaitTests.maySpin { reader.awaitCompany() }
+            let consumer = Consumer(ring.words, try #require(ring.portsMemory))
+            let thread = runOnThread { body(consumer) }
+            if ReplyWaitTests.maySpin { consumer.awaitCompany() }
             let payload = pieceCount * (Int(piece) - PacketHeader.size - 8)
             let sent = Result { try request.reply(MachMessage(bytes: pattern(payload))) }
-            reader.end()
+            consumer.end()
             let answer = try thread.join()
             try sent.get()
             let member = try #require(port.localPort.sockets?.state.withLock { $0.members.values.first })
@@ -104,14 +104,14 @@ import Testing
         }
     }
 
-    @Test("goes over the socket when the reader does not read")
+    @Test("goes over the socket when the consumer does not read")
     func nobodyReads() async throws {
         try await onBench(over: .socket) { bench in
             let exchange = try Exchange(on: bench)
-            let (usesRing, _) = try exchange.reply { reader in reader.wait(until: .max) }
+            let (usesRing, _) = try exchange.reply { consumer in consumer.wait(until: .max) }
             #expect(!usesRing)
-            var (count, reader) = (0, exchange.ring.reader)
-            while case .packet = reader.read() { count += 1 }
+            var (count, consumer) = (0, exchange.ring.consumer)
+            while case .packet = consumer.read() { count += 1 }
             #expect(count == 2 + Self.roomCount, "the mark comes next")
             var kind: PacketKind?
             repeat { kind = try exchange.ring.peer.next()?.kind } while kind == .pathChange || kind == .wakeUp
@@ -121,22 +121,22 @@ import Testing
     }
 
     @Test(
-        "waits a moment: where the reader reads, all of it goes through the ring",
+        "waits a moment: where the consumer reads, all of it goes through the ring",
         .enabled(if: Self.maySpin, "needs two processors, and loops that may spin"))
-    func readerReads() async throws {
+    func consumerReads() async throws {
         try await onBench(over: .socket) { bench in
-            // A reader that does not get a processor is too late.
+            // A consumer that does not get a processor is too late.
             let deadline = Watchdog.deadline
             var usesRing = false
             while !usesRing, .now < deadline {
                 let exchange = try Exchange(on: bench)
-                usesRing = try exchange.reply { reader in
+                usesRing = try exchange.reply { consumer in
                     for number in 0..<UInt64(Self.pieceCount - Self.roomCount) {
-                        guard reader.wait(until: reader.full + number * Self.piece) else { return }
-                        // The writer goes on meanwhile, and finds no room. It would wait for twice as long.
+                        guard consumer.wait(until: consumer.full + number * Self.piece) else { return }
+                        // The producer goes on meanwhile, and finds no room. It would wait for twice as long.
                         let time = MonotonicInstant.after(.microseconds(10))
                         while .now < time { sysPause() }
-                        reader.hasRead((number + 1) * Self.piece)
+                        consumer.hasRead((number + 1) * Self.piece)
                     }
                 }.usesRing
                 exchange.port.invalidate()
@@ -146,22 +146,22 @@ import Testing
     }
 
     @Test(
-        "stops waiting for a reader that reads a little all the time",
+        "stops waiting for a consumer that reads a little all the time",
         .enabled(if: Self.maySpin, "needs two processors, and loops that may spin"))
-    func readerPlays() async throws {
+    func consumerPlays() async throws {
         try await onBench(over: .socket) { bench in
             let attempts = 7
-            // A writer that loses its processor at the wrong moment needs that long.
+            // A producer that loses its processor at the wrong moment needs that long.
             let held = try (0..<attempts).filter { _ in
                 let exchange = try Exchange(on: bench)
-                let (usesRing, isHeld) = try exchange.reply { reader in
-                    guard reader.wait(until: reader.full) else { return false }
+                let (usesRing, isHeld) = try exchange.reply { consumer in
+                    guard consumer.wait(until: consumer.full) else { return false }
                     // All of them together make no room for a piece. They last a thousand times as long as the moment,
-                    // and end when the writer has left the ring.
+                    // and end when the producer has left the ring.
                     for number in UInt64(1)...3_000 {
-                        reader.hasRead(8 * number)
+                        consumer.hasRead(8 * number)
                         for _ in 0..<256 { sysPause() }
-                        if reader.written > reader.full { return false }
+                        if consumer.written > consumer.full { return false }
                     }
                     return true
                 }

@@ -142,20 +142,20 @@ import Testing
             let connection = client.connection
             let first = try #require(connection.beginBusyPolling())
             #expect(connection.park(first))
-            #expect(client.ring.writer.readerState == .parked)
+            #expect(client.ring.producer.consumerState == .parked)
             connection.endBusyPolling()
-            #expect(client.ring.writer.readerState == .asleep)
+            #expect(client.ring.producer.consumerState == .asleep)
             let second = try #require(connection.beginBusyPolling())
             #expect(second != first)
             #expect(connection.park(second))
             connection.unpark(first)
             connection.endBusyPolling(first)
             #expect(!connection.park(first))
-            #expect(client.ring.writer.readerState == .parked)
+            #expect(client.ring.producer.consumerState == .parked)
             connection.unpark(second)
-            #expect(client.ring.writer.readerState == .awake)
+            #expect(client.ring.producer.consumerState == .awake)
             connection.endBusyPolling(second)
-            #expect(client.ring.writer.readerState == .asleep)
+            #expect(client.ring.producer.consumerState == .asleep)
         }
     }
 

@@ -18,7 +18,7 @@ import Testing
 @Suite("forced faults over rings", .rings, .contract) struct RingFaultTests {
     typealias Rule = SystemCallFaults.Rule
 
-    /// A port whose reader waits for a wake-up, and a right to it by a ring that has been used.
+    /// A port whose consumer waits for a wake-up, and a right to it by a ring that has been used.
     private func quiet(on bench: Bench) throws -> (port: MachPort, right: SendRight, connection: SocketConnection) {
         let port = try bench.port()
         let right = try bench.right(to: port)
@@ -26,7 +26,7 @@ import Testing
         #expect(try port.next().id == -1)
         #expect(try port.tryReceive()?.id == nil)
         let connection = try #require(right.destination as? RemotePort).reached()
-        let isAsleep = connection.sender.channel.path.withLock { $0.usesRing && $0.isReaderAsleep }
+        let isAsleep = connection.sender.channel.path.withLock { $0.usesRing && $0.isConsumerAsleep }
         #expect(isAsleep)
         return (port, right, connection)
     }

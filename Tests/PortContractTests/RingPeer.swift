@@ -12,9 +12,9 @@ final class RingPeer {
     let peer: RawPeer
     let words: RawRing
     /// Writes into the ring to the port.
-    var writer: RingProducer
+    var producer: RingProducer
     /// Reads from the ring back.
-    var reader: RingConsumer
+    var consumer: RingConsumer
 
     /// The memory of the port's end.
     let portsMemory: SharedMemory?
@@ -41,8 +41,8 @@ final class RingPeer {
         portsMemory = try packet?.descriptors.first.flatMap { try SharedMemory.map($0, size: SharedRing.memorySize) }
         // A peer that was refused talks to its own memory only.
         let other = portsMemory ?? words.memory
-        writer = RingProducer(SharedRing(from: words.memory, to: other))
-        reader = RingConsumer(SharedRing(from: other, to: words.memory), limit: PacketHeader.packetLimit)
+        producer = RingProducer(SharedRing(from: words.memory, to: other))
+        consumer = RingConsumer(SharedRing(from: other, to: words.memory), limit: PacketHeader.packetLimit)
     }
 
     /// How many bytes were written to the port, as it sees it.
@@ -67,9 +67,9 @@ final class RingPeer {
     }
 
     func write(_ header: PacketHeader, _ payload: [UInt8] = []) throws {
-        guard case .written(let state) = writer.write(header.words, payload[...]) else { throw NothingCame() }
+        guard case .written(let state) = producer.write(header.words, payload[...]) else { throw NothingCame() }
         if state == .awake { return }
-        switch writer.beginWakeUp() {
+        switch producer.beginWakeUp() {
         case .awake: break
         case .asleep: try peer.send(PacketHeader(kind: .wakeUp))
         case .parked: if waker?.wake() != true { try peer.send(PacketHeader(kind: .wakeUp)) }

@@ -144,7 +144,7 @@ import Testing
             port.invalidate()
             for request in requests { try request.reply(MachMessage(id: request.id + 10)) }
             var answers: [Int32] = []
-            while case .packet(let words, _) = ring.reader.read() {
+            while case .packet(let words, _) = ring.consumer.read() {
                 if let header = PacketHeader(words), header.kind == .message { answers.append(header.messageID) }
             }
             #expect(answers == [11, 12, 13])
@@ -184,7 +184,7 @@ import Testing
             let ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
             try ring.peer.send(PacketHeader(kind: .pathChange))
             try ring.write(MachMessage(id: 1))
-            _ = ring.writer.writeMark()
+            _ = ring.producer.writeMark()
             try ring.peer.send(MachMessage(id: 2))
             for id in Int32(1)...2 { #expect(try port.next().id == id) }
             let member = try #require(port.localPort.sockets?.state.withLock { $0.members.values.first })
@@ -209,7 +209,7 @@ import Testing
             let ring = try RingPeer(to: port, on: bench) { _ = port.localPort.receiveFromSockets() }
             try ring.peer.send(PacketHeader(kind: .pathChange))
             try ring.write(MachMessage(id: 1))
-            _ = ring.writer.writeMark(before: 3)
+            _ = ring.producer.writeMark(before: 3)
             for id in Int32(2)...3 {
                 try ring.peer.send(PacketHeader(kind: .wakeUp))
                 try ring.peer.send(MachMessage(id: id))
@@ -296,11 +296,11 @@ import Testing
         }
     }
 
-    @Test("a stream to a reader that has something to read costs no system call per message")
+    @Test("a stream to a consumer that has something to read costs no system call per message")
     func stream() async throws {
         try await onBench(over: .ring) { bench in
-            // The packet that switches to the ring, and one wake-up; at each tick of a clock a check whether the reader
-            // lives, so that a sender that was delayed starts over.
+            // The packet that switches to the ring, and one wake-up; at each tick of a clock a check whether the
+            // consumer lives, so that a sender that was delayed starts over.
             var (last, total) = (nil as (port: MachPort, right: SendRight)?, Int.max)
             for _ in 0..<20 where total >= 100 {
                 let port = try bench.port(queueLimit: 2_000)
@@ -346,7 +346,7 @@ import Testing
                     let (_, calls) = try SystemCallFaults.counting { () throws in
                         for _ in 0..<100 { try ask(right) }
                     }
-                    // At each tick of a clock a check whether the reader lives: how many depends on how long it takes.
+                    // At each tick of a clock a check whether the consumer lives: how many depends on the duration.
                     return calls.values.reduce(0, +) - calls[.poll, default: 0]
                 }
                 #expect(counts[1] <= counts[0] + 2, "\(counts)")

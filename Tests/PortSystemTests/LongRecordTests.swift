@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Long records go past the caches of their writer: other instructions write them, in steps of a cache line.
+/// Long records go past the caches of their producer: other instructions write them, in steps of a cache line.
 @Suite("long records in shared memory", .census) struct LongRecordTests {
     private static let lengths = [8191, 8192, 8193, 8255, 8256, 8257, 20_000]
 
@@ -57,31 +57,31 @@ import Testing
             [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 8192 + Int(number * 977 % 24_000))
         }
         let thread = runOnThread {
-            var writer = RingProducer(SharedRing(from: memory.memory, to: backThere))
-            // So that a reader that misses a record does not wait for it.
+            var producer = RingProducer(SharedRing(from: memory.memory, to: backThere))
+            // So that a consumer that misses a record does not wait for it.
             defer { isOver.store(true, ordering: .sequentiallyConsistent) }
             for number in 0..<total {
                 var outcome = RingProducer.Outcome.full
-                while outcome == .full, !writer.ring.isClosed {
-                    outcome = writer.write((number, 0, 0, 0, 0), payload(number)[...])
+                while outcome == .full, !producer.ring.isClosed {
+                    outcome = producer.write((number, 0, 0, 0, 0), payload(number)[...])
                     if outcome == .full { sysYield() }
                 }
                 guard case .written = outcome else { return }
             }
         }
-        var (reader, next) = (RingConsumer(SharedRing(from: memoryThere, to: back.memory), limit: 65_536), UInt64(0))
+        var (consumer, next) = (RingConsumer(SharedRing(from: memoryThere, to: back.memory), limit: 65_536), UInt64(0))
         while next < total {
-            switch reader.read() {
+            switch consumer.read() {
             case .packet(let words, let bytes) where words.0 == next && bytes == payload(next):
                 next += 1
                 continue
-            case .empty where !isOver.load(ordering: .sequentiallyConsistent) || reader.hasMore:
+            case .empty where !isOver.load(ordering: .sequentiallyConsistent) || consumer.hasMore:
                 sysYield()
                 continue
             default: break
             }
             Issue.record("record \(next) is missing, or another")
-            reader.ring.close()
+            consumer.ring.close()
             break
         }
         try thread.join()

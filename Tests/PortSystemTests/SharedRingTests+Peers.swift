@@ -13,23 +13,23 @@ extension SharedRingTests {
         arguments: [8, 55, 57, 8 + 65_544, 262_144 + 8, 1 << 40, 1 << 62, ~0] as [UInt64])
     func lyingTail(tail: UInt64) throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        #expect(ends.producer.write(Self.head(1), [1]) == .written(.asleep))
         ends.memory.tail = tail
         if tail > 56, tail & 7 == 0, tail <= 262_144 {
-            #expect(Self.isPacket(ends.reader.read(), 1, [1]))
-            #expect(isBroken(ends.reader.read()))
+            #expect(Self.isPacket(ends.consumer.read(), 1, [1]))
+            #expect(isBroken(ends.consumer.read()))
         } else {
-            #expect(isBroken(ends.reader.read()))
+            #expect(isBroken(ends.consumer.read()))
         }
     }
 
     @Test("a tail that goes back is detected")
     func tailGoesBack() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
-        #expect(Self.isPacket(ends.reader.read(), 1, [1]))
+        #expect(ends.producer.write(Self.head(1), [1]) == .written(.asleep))
+        #expect(Self.isPacket(ends.consumer.read(), 1, [1]))
         ends.memory.tail = 0
-        #expect(isBroken(ends.reader.read()))
+        #expect(isBroken(ends.consumer.read()))
     }
 
     @Test(
@@ -37,37 +37,36 @@ extension SharedRingTests {
         arguments: [39, 0, 65_537, 1 << 31, 42] as [UInt64], [0, 1, 2, 3, 1 << 31] as [UInt64])
     func lyingRecord(length: UInt64, kind: UInt64) throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        #expect(ends.producer.write(Self.head(1), [1]) == .written(.asleep))
         ends.memory[RawRing.records] = length | kind << 32
         switch (length, kind) {
-        case (42, 1): #expect(!isBroken(ends.reader.read()))
+        case (42, 1): #expect(!isBroken(ends.consumer.read()))
         case (_, 2):
-            guard case .mark(let count) = ends.reader.read() else { throw NotAMark() }
+            guard case .mark(let count) = ends.consumer.read() else { throw NotAMark() }
             #expect(count == Int(length))
-        default: #expect(isBroken(ends.reader.read()))
+        default: #expect(isBroken(ends.consumer.read()))
         }
     }
 
     @Test("an impossible head is detected", arguments: [1 << 62, 262_152, ~0, 4] as [UInt64])
     func lyingHead(head: UInt64) throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        #expect(ends.producer.write(Self.head(1), [1]) == .written(.asleep))
         ends.back.head = head
-        #expect(ends.writer.isEmpty() == nil)
-        while case .written = ends.writer.write(Self.head(1), [1]) {}
-        #expect(ends.writer.write(Self.head(1), [1]) == .broken)
+        #expect(ends.producer.isEmpty() == nil)
+        while case .written = ends.producer.write(Self.head(1), [1]) {}
+        #expect(ends.producer.write(Self.head(1), [1]) == .broken)
     }
 
-    @Test(
-        "a record that is written while its reader closes the ring is undecided until the reader says how far it reads")
+    @Test("a record written while its consumer closes the ring is undecided until the consumer says how far it reads")
     func undecided() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
-        let (ring, back) = (ends.writer.ring, ends.back)
+        #expect(ends.producer.write(Self.head(1), [1]) == .written(.asleep))
+        let (ring, back) = (ends.producer.ring, ends.back)
         #expect(ring.isRead(upTo: 56) == nil)
         back.end = 1 << 62
         #expect(ring.isRead(upTo: 56) == nil && ring.isClosed)
-        #expect(ends.writer.write(Self.head(1), [1]) == .closed)
+        #expect(ends.producer.write(Self.head(1), [1]) == .closed)
         back.end = 56 | 1 << 63
         #expect(ring.isRead(upTo: 56) == true && ring.isRead(upTo: 57) == false)
     }
@@ -75,12 +74,12 @@ extension SharedRingTests {
     @Test("a side that finds its ring half closed closes it")
     func helped() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        #expect(ends.producer.write(Self.head(1), [1]) == .written(.asleep))
         ends.back.end = 1 << 62
-        #expect(ends.reader.hasMore)
+        #expect(ends.consumer.hasMore)
         #expect(ends.back.end == UInt64(56) | RawRing.closed)
-        #expect(Self.isPacket(ends.reader.read(), 1, [1]))
-        #expect(!ends.reader.hasMore)
+        #expect(Self.isPacket(ends.consumer.read(), 1, [1]))
+        #expect(!ends.consumer.hasMore)
     }
 
     @Test("F-A11, F-B1: neither side can change the other's memory, or remove pages or bytes of either")

@@ -41,7 +41,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("where a shutdown wakes no reader, that is noticed", arguments: [EPERM, EACCES])
+    @Test("where a shutdown wakes no consumer, that is noticed", arguments: [EPERM, EACCES])
     func refused(code: CInt) throws {
         let rule = SystemCallFaults.Rule(.shutdown, .fail(code), times: .max, skipping: 1)
         _ = Refusals.forgetting {
@@ -52,8 +52,8 @@ import Testing
     }
     #endif
 
-    @Test("waking a reader that has gone has no effect")
-    func readerGone() throws {
+    @Test("waking a consumer that has gone has no effect")
+    func consumerGone() throws {
         var made: (channel: WakeChannel, sending: SharedDescriptor)? = try WakeChannel.make()
         let sender = try #require(made.flatMap { WakeSender($0.sending) })
         made = nil

@@ -9,7 +9,7 @@
 
 enum { slots = 1024, line = 128, message = 64 };
 
-/// Each counter has cache lines of its own. The writer sets `sent`, the reader `read`.
+/// Each counter has cache lines of its own. The producer sets `sent`, the consumer `read`.
 typedef struct ring {
     _Alignas(line) uint64_t sent;
     _Alignas(line) uint64_t read;

@@ -6,10 +6,10 @@ import PortSystem
 // The receiving side of a connection: reads the next packet, from the socket or the ring, in the order in which they
 // were sent.
 //
-// No packet waits unnoticed: as long as the ring has data, its reader's socket is readable, or a wake-up is on its way
-// there. The reader removes a wake-up from the socket only after it has marked itself asleep and then found the ring
-// empty; what comes later brings another wake-up. A wake-up that comes while the path is the socket was sent for data
-// that has been read. So whatever waits for the socket, by whatever means, needs to know nothing of rings.
+// No packet waits unnoticed: as long as the ring has data, its consumer's socket is readable, or a wake-up is on its
+// way there. The consumer removes a wake-up from the socket only after it has marked itself asleep and then found the
+// ring empty; what comes later brings another wake-up. A wake-up that comes while the path is the socket was sent for
+// data that has been read. So whatever waits for the socket, by whatever means, needs to know nothing of rings.
 // Docs/MemoryOrder.md has the proof.
 
 /// How thoroughly to poll for a packet.
@@ -62,7 +62,7 @@ struct IncomingChannel: ~Copyable, Sendable {
             ? nextOfBoth(socket, depth: depth, for: observer) : nextOfSocket(socket, for: observer)
     }
 
-    /// Reads a packet from the ring or the socket. A peer that manipulates its counters delays the reader by at most
+    /// Reads a packet from the ring or the socket. A peer that manipulates its counters delays the consumer by at most
     /// the step limit.
     private mutating func nextOfBoth(
         _ socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver
@@ -103,10 +103,10 @@ struct IncomingChannel: ~Copyable, Sendable {
     ///
     /// - Returns: the record; and how many of its bytes were appended to the partial message.
     private mutating func nextRecord() -> (RingConsumer.Outcome?, landed: Int) {
-        guard assembly.hasRoomForPiece, var reader = path.reader else { return (path.reader?.read(), 0) }
+        guard assembly.hasRoomForPiece, var consumer = path.consumer else { return (path.consumer?.read(), 0) }
         var outcome = RingConsumer.Outcome.empty
-        let landed = try? assembly.land { outcome = reader.read(into: &$0) }
-        path.reader = reader
+        let landed = try? assembly.land { outcome = consumer.read(into: &$0) }
+        path.consumer = consumer
         return (outcome, landed ?? 0)
     }
 
@@ -151,9 +151,9 @@ struct IncomingChannel: ~Copyable, Sendable {
         case .wouldBlock: return .nothing
         case .peerClosed:
             // What it has published is still read; nothing is added any more.
-            if path.isOnRing, let reader = path.reader {
-                reader.ring.close()
-                if reader.hasMore { return nil }
+            if path.isOnRing, let consumer = path.consumer {
+                consumer.ring.close()
+                if consumer.hasMore { return nil }
             }
             return .ended
         case .packet(let first):
@@ -170,7 +170,7 @@ struct IncomingChannel: ~Copyable, Sendable {
             default:
                 if !path.isOnRing { return nextOfSocket(socket, for: observer) }
                 // It follows a mark, which was in the ring before the packet was on the socket.
-                return path.reader?.hasMore == true ? nil : .malformed
+                return path.consumer?.hasMore == true ? nil : .malformed
             }
         }
     }

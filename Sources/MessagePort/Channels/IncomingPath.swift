@@ -7,7 +7,7 @@ import PortSystem
 struct IncomingPath: Sendable {
     private enum Phase: Sendable {
         case socket
-        /// The peer wakes a reader that sleeps.
+        /// The peer wakes a consumer that sleeps.
         case ring
         /// A loop polls the ring, and the peer sends no wake-ups.
         case polledRing
@@ -16,7 +16,7 @@ struct IncomingPath: Sendable {
         case unsettledRing
     }
 
-    var reader: RingConsumer?
+    var consumer: RingConsumer?
     private var phase = Phase.socket
     /// The first packet on the socket is a wake-up that was noticed. It stays until the ring is empty: as long as the
     /// ring is not, the socket is readable, and every thread that waits for the socket wakes again.
@@ -30,7 +30,7 @@ struct IncomingPath: Sendable {
     /// How many times a loop has begun to poll, or to sleep while it polls, since the ring was last read.
     private var emptyPolls: UInt8 = 0
 
-    var hasRing: Bool { reader != nil }
+    var hasRing: Bool { consumer != nil }
 
     /// Whether the next packet is in the ring.
     var isOnRing: Bool { phase != .socket }
@@ -46,8 +46,8 @@ struct IncomingPath: Sendable {
 
     /// The ring is empty, and a loop polls it: what is on the socket may wait.
     var isReadForNow: Bool {
-        guard isPolled, !hasSpentWakeUp, let reader else { return false }
-        return !reader.hasMore
+        guard isPolled, !hasSpentWakeUp, let consumer else { return false }
+        return !consumer.hasMore
     }
 
     // MARK: The path
@@ -74,11 +74,11 @@ struct IncomingPath: Sendable {
     /// - Returns: the number of the polling period; nil when there is nothing to poll. With a wake-up on the socket the
     ///   kernel reports it already.
     mutating func beginPolling() -> UInt64? {
-        guard let reader, phase == .ring, !hasSpentWakeUp, isWorthPolling else { return nil }
+        guard let consumer, phase == .ring, !hasSpentWakeUp, isWorthPolling else { return nil }
         phase = .polledRing
         period += 1
         didPollEmptyRing()
-        reader.wake()
+        consumer.wake()
         return period
     }
 
@@ -86,8 +86,8 @@ struct IncomingPath: Sendable {
         if isWorthPolling { emptyPolls += 1 }
     }
 
-    /// The reader, if a loop still polls the ring in this period.
-    func reader(polledIn period: UInt64) -> RingConsumer? { isPolled && self.period == period ? reader : nil }
+    /// The consumer, if a loop still polls the ring in this period.
+    func consumer(polledIn period: UInt64) -> RingConsumer? { isPolled && self.period == period ? consumer : nil }
 
     /// A loop that polls the ring has read it: its polling ends, unless data has come since.
     mutating func endPollingIfEmpty() {
@@ -108,11 +108,11 @@ struct IncomingPath: Sendable {
     ///
     /// - Returns: whether data has come since, for which there is no wake-up.
     mutating func mustReadOn() -> Bool {
-        guard let reader else { return false }
-        if isPolled { return reader.hasMore }
-        reader.sleep()
-        if reader.hasMore {
-            reader.wake()
+        guard let consumer else { return false }
+        if isPolled { return consumer.hasMore }
+        consumer.sleep()
+        if consumer.hasMore {
+            consumer.wake()
             return true
         }
         phase = .ring

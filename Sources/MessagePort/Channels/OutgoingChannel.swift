@@ -5,7 +5,7 @@
 // of the two carries the next packet; this makes the system calls. One thread sends at a time: the caller holds the
 // connection's send lock.
 //
-// A packet in the ring needs no system call while its reader is awake. A parked reader is woken through its wake
+// A packet in the ring needs no system call while its consumer is awake. A parked consumer is woken through its wake
 // channel, one that sleeps otherwise by a packet over the socket. Docs/MemoryOrder.md has the proof that no packet is
 // missed.
 
@@ -17,10 +17,10 @@ import Synchronization
 enum SendFailure: Error {
     /// The peer reads nothing more.
     case peerClosed
-    /// The peer has written values into its ring that no reader writes.
+    /// The peer has written values into its ring that no consumer writes.
     case malformedRing
     case refused(SystemError)
-    /// The packet is in the ring, and the kernel does not let this process wake its reader.
+    /// The packet is in the ring, and the kernel does not let this process wake its consumer.
     case cannotWake(SystemError)
 }
 
@@ -42,7 +42,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
     }
 
     /// Sends one packet if there is room for it. Before each try it asks whether the connection is open, which may end
-    /// while this waits for the reader.
+    /// while this waits for the consumer.
     ///
     /// - Returns: false when there is no room.
     func offer(_ packet: OutgoingPacket, while isOpen: () -> Bool) throws(SendFailure) -> Bool {
@@ -53,7 +53,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
             if case .full = step {
                 let end = deadline ?? .after(isPortsEnd ? Tuning.replierTimeout : Tuning.senderTimeout)
                 deadline = end
-                if waitForReader(until: end) { continue }
+                if waitForConsumer(until: end) { continue }
                 step = path.withLock { $0.leaveRing() }
             }
             switch step {
@@ -82,7 +82,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
         let outcome: SendOutcome
         do throws(SystemError) {
             outcome = try sysSendPacket(
-                descriptor.rawValue, head: packet.header.words, lead: packet.lead, body: packet.payload,
+                descriptor.rawValue, head: packet.header.words, firstWord: packet.firstWord, body: packet.payload,
                 tail: packet.tail, descriptors: packet.descriptors)
         } catch {
             throw .refused(error)
@@ -104,18 +104,18 @@ struct OutgoingChannel: ~Copyable, Sendable {
         switch notice {
         case .none: break
         case .wakeUp(let mayPoll):
-            if mayPoll { waitForReaderToWake() }
-            try wakeReader()
-        case .checkLiveness: try checkReaderLives()
+            if mayPoll { waitForConsumerToWake() }
+            try wakeConsumer()
+        case .checkLiveness: try checkConsumerLives()
         case .closing: try awaitEndOfRing()
         }
     }
 
-    /// The reader closes the ring, and a packet was written meanwhile: waits until its fate is decided. At the
+    /// The consumer closes the ring, and a packet was written meanwhile: waits until its fate is decided. At the
     /// port's end, whose connection ends then, this does not wait.
     ///
     /// No spin: it waits on a single processor too, makes a system call for each check, and yields each time, for as
-    /// long as the reader needs to run.
+    /// long as the consumer needs to run.
     private func awaitEndOfRing() throws(SendFailure) {
         let deadline = isPortsEnd ? .distantPast : MonotonicInstant.after(Tuning.closingTimeout)
         while true {
@@ -129,8 +129,8 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// Wakes a reader that sleeps: the ring has data.
-    private func wakeReader() throws(SendFailure) {
+    /// Wakes a consumer that sleeps: the ring has data.
+    private func wakeConsumer() throws(SendFailure) {
         switch path.withLock({ $0.beginWakeUp() }) {
         case .none: break
         case .wakeUp: try sendWakeUp()
@@ -139,29 +139,29 @@ struct OutgoingChannel: ~Copyable, Sendable {
                 path.withLock { $0.didFailToWake() }
                 return try sendWakeUp()
             }
-            if path.withLock({ $0.isLivenessCheckDue }) { try checkReaderLives() }
+            if path.withLock({ $0.isLivenessCheckDue }) { try checkConsumerLives() }
         }
     }
 
-    /// The ring is full. A reader with its own processor that is reading makes room sooner than a system call would
-    /// return. The time is checked first: a slow reader delays its sender no longer than one that has stopped.
+    /// The ring is full. A consumer with its own processor that is reading makes room sooner than a system call would
+    /// return. The time is checked first: a slow consumer delays its sender no longer than one that has stopped.
     ///
     /// - Returns: whether there may be room.
-    private func waitForReader(until end: MonotonicInstant) -> Bool {
+    private func waitForConsumer(until end: MonotonicInstant) -> Bool {
         ProcessorAllowance.shared.spin(until: end, pauses: Tuning.pausesBetweenChecks, yields: true) {
-            path.withLock { $0.hasReaderMoved() }
+            path.withLock { $0.hasConsumerMoved() }
         }
     }
 
-    /// A reader counts as asleep while it handles what it has read. Of two that answer each other, the reader mostly
-    /// polls again before a wake-up, three system calls, would have reached it.
-    private func waitForReaderToWake() {
+    /// A consumer counts as asleep while it handles what it has read. Of two that answer each other, the consumer
+    /// mostly polls again before a wake-up, three system calls, would have reached it.
+    private func waitForConsumerToWake() {
         ProcessorAllowance.shared.spin(until: .after(Tuning.timeBeforeWakeUp), pauses: Tuning.pausesBeforeWakeUp) {
-            path.withLock { !$0.isReaderAsleep }
+            path.withLock { !$0.isConsumerAsleep }
         }
     }
 
-    /// Wakes the reader by a packet over the socket.
+    /// Wakes the consumer by a packet over the socket.
     private func sendWakeUp() throws(SendFailure) {
         var failure = SystemError(ENOBUFS)
         for _ in 0..<Tuning.wakeUpTries {
@@ -175,7 +175,7 @@ struct OutgoingChannel: ~Copyable, Sendable {
             switch outcome {
             case .sent: return
             case .wouldBlock: continue  // there is room now
-            case .peerClosed: return try checkReaderDidClose()
+            case .peerClosed: return try checkConsumerDidClose()
             }
         }
         throw .cannotWake(failure)
@@ -190,17 +190,17 @@ struct OutgoingChannel: ~Copyable, Sendable {
 
     /// No packet has gone to the peer over the socket for a while: by its own account it is awake or parked. Checks
     /// that it has not ended.
-    private func checkReaderLives() throws(SendFailure) {
+    private func checkConsumerLives() throws(SendFailure) {
         path.withLock { $0.didCheckLiveness() }
         // That nothing more comes from it may be due to this end: its port is gone.
         let events = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
-        if !events.isDisjoint(with: [.hangUp, .error]) { try checkReaderDidClose() }
+        if !events.isDisjoint(with: [.hangUp, .error]) { try checkConsumerDidClose() }
     }
 
     /// A packet was written, and the peer is gone. If the peer has closed the ring, it did so after the packet, and
     /// drops it as it drops what is in a socket. If it has not, it was killed: the packet will not be read, but it may
     /// have been read before, and then it was sent.
-    private func checkReaderDidClose() throws(SendFailure) {
+    private func checkConsumerDidClose() throws(SendFailure) {
         if !path.withLock({ $0.isClosed || $0.isRead }) { throw .peerClosed }
     }
 }

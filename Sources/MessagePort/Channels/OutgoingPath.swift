@@ -8,14 +8,14 @@ import PortSystem
 //   socket ──ring empty, path change sent──▶ ring ──descriptors, no room, or wake-ups: a mark in the ring──▶ socket
 //
 // The mark says where the packets on the socket continue, and the path-change packet where those in the ring continue,
-// so packets keep the order in which they were sent. Once on the socket, a connection stays there until the reader has
-// read all that is in the ring, so the ring never has more than one mark.
+// so packets keep the order in which they were sent. Once on the socket, a connection stays there until the consumer
+// has read all that is in the ring, so the ring never has more than one mark.
 struct OutgoingPath: Sendable {
     /// What to do with a packet.
     enum Step: Sendable {
         /// Its path is the socket.
         case socket
-        /// Its path is the socket, as the reader was notified: `didKeepPromise` records that it was sent.
+        /// Its path is the socket, as the consumer was notified: `didKeepPromise` records that it was sent.
         case promised
         /// The ring has no room: the packet goes to the socket after `leaveRing`.
         case full
@@ -32,16 +32,16 @@ struct OutgoingPath: Sendable {
     /// What to do after a packet was written into the ring.
     enum Notice: Sendable {
         case none
-        /// The reader sleeps or is parked: `beginWakeUp` says how to wake it, unless it wakes by itself. One that was
+        /// The consumer sleeps or is parked: `beginWakeUp` says how to wake it, unless it wakes by itself. One that was
         /// awake until now, and is not parked, may be about to poll.
         case wakeUp(mayPoll: Bool)
-        /// The reader is awake by its own account: time to check that it lives.
+        /// The consumer is awake by its own account: time to check that it lives.
         case checkLiveness
-        /// The reader is closing the ring: `isLastRead` soon says whether it takes the packet.
+        /// The consumer is closing the ring: `isLastRead` soon says whether it takes the packet.
         case closing
     }
 
-    /// How to wake a reader.
+    /// How to wake a consumer.
     enum WakeMethod: Sendable {
         /// It is awake.
         case none
@@ -63,14 +63,14 @@ struct OutgoingPath: Sendable {
 
     var use: RingPolicy
     private var phase = Phase.none
-    private var writer: RingProducer?
-    /// Wakes a parked reader; nil when it is woken over the socket.
+    private var producer: RingProducer?
+    /// Wakes a parked consumer; nil when it is woken over the socket.
     private var waker: WakeSender?
     /// Whether packets go into the ring now.
     private(set) var usesRing = false
     /// How many packets must still go by socket.
     private var socketCount = 0
-    /// How many packets must go by socket because the reader was notified of them.
+    /// How many packets must go by socket because the consumer was notified of them.
     private var promisedCount = 0
     /// How many packets in a row have needed a wake-up.
     private var wakeUpCount = 0
@@ -117,7 +117,7 @@ struct OutgoingPath: Sendable {
 
     /// The ring exists. The right's end uses it from now on, the port's end once its peer does.
     mutating func open(_ ring: SharedRing, waker: WakeSender?, isPortsEnd: Bool) {
-        writer = RingProducer(ring)
+        producer = RingProducer(ring)
         self.waker = waker
         phase = isPortsEnd ? .agreed : .open
     }
@@ -130,14 +130,14 @@ struct OutgoingPath: Sendable {
     /// The path-change packet was sent.
     mutating func didAnnounce() { usesRing = true }
 
-    /// The reader was found alive.
+    /// The consumer was found alive.
     mutating func didCheckLiveness() { lastLivenessCheck = .coarse }
 
     /// Whether the peer takes nothing more from the ring.
-    var isClosed: Bool { writer?.ring.isClosed ?? false }
+    var isClosed: Bool { producer?.ring.isClosed ?? false }
 
     /// Whether the peer has read all that was written.
-    var isRead: Bool { mutating get { writer?.isEmpty() == true } }
+    var isRead: Bool { mutating get { producer?.isEmpty() == true } }
 
     /// Chooses the path of a packet, and writes it into the ring if that is the path.
     mutating func route(_ packet: OutgoingPacket) -> Step {
@@ -153,11 +153,11 @@ struct OutgoingPath: Sendable {
                 socketCount -= 1
                 return .socket
             }
-            guard let isEmpty = writer?.isEmpty() else { return .broken }
+            guard let isEmpty = producer?.isEmpty() else { return .broken }
             return isEmpty ? .announce : .socket
         }
         if wakeUpCount == Tuning.wakeUpLimit { return leaveRing(promising: Tuning.sleepyCount) }
-        switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
+        switch producer?.write(packet.header.words, firstWord: packet.firstWord, packet.payload, tail: packet.tail) {
         case .written(let state): return .written(didWrite(state))
         case .closing: return .written(.closing)
         case .full: return .full
@@ -166,26 +166,26 @@ struct OutgoingPath: Sendable {
         }
     }
 
-    /// Writes a plain message into the ring, if that is its path, and there is room: the head of its packet, the head of
-    /// its record, and its bytes.
+    /// Writes a plain message into the ring, if that is its path, and there is room: the head of its packet, the head
+    /// of its record, and its bytes.
     ///
     /// - Returns: what to do then; nil when it is not in the ring, and `route` says what to do.
-    mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
+    mutating func writePlain(_ head: PacketWords, firstWord: UInt64, _ bytes: [UInt8]) -> Notice? {
         guard usesRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
-        switch writer?.write(head, lead: lead, bytes) {
+        switch producer?.write(head, firstWord: firstWord, bytes) {
         case .written(let state): return didWrite(state)
         case .closing: return .closing
         case .full, .closed, .broken, nil: return nil
         }
     }
 
-    /// Whether a reader that takes nothing more takes what was written last; nil while that is not decided.
-    var isLastRead: Bool? { writer?.isLastRead }
+    /// Whether a consumer that takes nothing more takes what was written last; nil while that is not decided.
+    var isLastRead: Bool? { producer?.isLastRead }
 
-    /// The kernel refuses to wake the reader through its channel: from now on it is woken over the socket.
+    /// The kernel refuses to wake the consumer through its channel: from now on it is woken over the socket.
     mutating func didFailToWake() { waker = nil }
 
-    private mutating func didWrite(_ state: SharedRing.ReaderState) -> Notice {
+    private mutating func didWrite(_ state: SharedRing.ConsumerState) -> Notice {
         switch state {
         case .asleep: return .wakeUp(mayPoll: wakeUpCount == 0)
         case .parked: return .wakeUp(mayPoll: false)
@@ -195,14 +195,14 @@ struct OutgoingPath: Sendable {
         return isLivenessCheckDue ? .checkLiveness : .none
     }
 
-    /// Whether the reader waits for a wake-up over the socket.
-    var isReaderAsleep: Bool { writer?.readerState == .asleep }
+    /// Whether the consumer waits for a wake-up over the socket.
+    var isConsumerAsleep: Bool { producer?.consumerState == .asleep }
 
-    /// Marks the reader as awake.
+    /// Marks the consumer as awake.
     ///
     /// - Returns: how to wake it; `none` when it has woken by itself.
     mutating func beginWakeUp() -> WakeMethod {
-        switch writer?.beginWakeUp() {
+        switch producer?.beginWakeUp() {
         case .awake, nil:
             wakeUpCount = 0
             return .none
@@ -216,21 +216,21 @@ struct OutgoingPath: Sendable {
         return .wakeUp
     }
 
-    /// Whether it is time to check that the reader lives.
+    /// Whether it is time to check that the consumer lives.
     var isLivenessCheckDue: Bool { lastLivenessCheck != .coarse }
 
     /// A promised packet was sent over the socket.
     mutating func didKeepPromise() { promisedCount -= 1 }
 
-    /// Whether the reader has read data since the ring was found full, or since the last call.
-    mutating func hasReaderMoved() -> Bool { writer?.hasReaderMoved() ?? true }
+    /// Whether the consumer has read data since the ring was found full, or since the last call.
+    mutating func hasConsumerMoved() -> Bool { producer?.hasConsumerMoved() ?? true }
 
     /// Changes the path to the socket, by which at least `count` packets go.
     ///
     /// - Returns: `socket` or `promised`; otherwise why the path cannot change.
     mutating func leaveRing(promising count: Int = 0) -> Step {
         if !usesRing { return .socket }
-        switch writer?.writeMark(before: UInt32(count)) {
+        switch producer?.writeMark(before: UInt32(count)) {
         case .written: break
         case .full, .broken, nil: return .broken
         case .closed, .closing: return .closed

@@ -172,7 +172,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             !connection.isClosed, let quotas = connection.quotas(of: sink)
         else { return nil }
         let most = min(limit, state.batchLimit)
-        state.channel.path.reader?.peekPlain(&state.packets, atMost: most, size: Tuning.batchSize)
+        state.channel.path.consumer?.peekPlain(&state.packets, atMost: most, size: Tuning.batchSize)
         if state.packets.isEmpty { return nil }
         var isOver = false
         let cost = reserveRoom(in: sink, for: &state, of: connection.owner, quotas, &isOver)
@@ -220,7 +220,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         var byteCount = 0
         for index in 0..<count {
             let packet = state.packets[index]
-            let bytes = state.channel.path.reader?.consumeBody(after: packet) ?? []
+            let bytes = state.channel.path.consumer?.consumeBody(after: packet) ?? []
             state.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, bytes: bytes))
             byteCount += packet.byteCount
         }

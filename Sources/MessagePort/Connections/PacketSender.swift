@@ -56,15 +56,17 @@ struct PacketSender: ~Copyable, Sendable {
         guard size <= OutgoingChannel.ringPieceLimit, lock.tryLock() else { return false }
         let header = PacketHeader(
             kind: .message, messageID: id, componentCount: 1, answers: token, totalLength: UInt64(size))
-        let lead = ComponentKind.bytes.head(bytes.count).littleEndian
+        let head = ComponentKind.bytes.head(bytes.count).littleEndian
         var waiting: Transmission?
         do throws(PortError) {
             if backlog.isIdle, !connection.isClosed,
-                let notice = channel.path.withLock({ $0.writePlain(header.words, lead: lead, bytes) })
+                let notice = channel.path.withLock({ $0.writePlain(header.words, firstWord: head, bytes) })
             {
                 didSend(size)
                 do throws(SendFailure) { try channel.follow(notice) } catch { try settle(error, over: connection) }
-            } else if try !offerPlain(OutgoingPacket(header: header, lead: lead, tail: bytes[...]), over: connection) {
+            } else if try !offerPlain(
+                OutgoingPacket(header: header, firstWord: head, tail: bytes[...]), over: connection)
+            {
                 waiting = Transmission(OutgoingMessage(id: id, bytes: bytes), asks: 0, answers: token)
             }
         } catch {

@@ -33,13 +33,13 @@ extension SocketConnection: BusyPollable {
         if isInherited { return false }
         defer { receiver.dropUnreadIfPortEnded(from: self) }
         return receiver.state.withLock { state in
-            guard let reader = state.channel.path.reader(polledIn: period) else { return false }
-            reader.park()
+            guard let consumer = state.channel.path.consumer(polledIn: period) else { return false }
+            consumer.park()
             // The end of the connection shuts the socket down afterwards, which ends the sleep.
             // A sleep counts as a poll that found nothing, until a packet is read from the ring.
             state.channel.path.didPollEmptyRing()
-            if reader.hasMore || isClosed {
-                reader.wake()
+            if consumer.hasMore || isClosed {
+                consumer.wake()
                 return false
             }
             if !state.channel.path.isWorthPolling { receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent) }
@@ -51,7 +51,7 @@ extension SocketConnection: BusyPollable {
         if isInherited { return }
         defer { receiver.dropUnreadIfPortEnded(from: self) }
         receiver.state.withLock { state in
-            if state.channel.path.period == period { state.channel.path.reader?.ring.unpark() }
+            if state.channel.path.period == period { state.channel.path.consumer?.ring.unpark() }
         }
     }
 
@@ -67,8 +67,8 @@ extension SocketConnection: BusyPollable {
         defer { receiver.dropUnreadIfPortEnded(from: self) }
         var only: RunLoopSource?  // released without the lock
         return receiver.state.withLock { state in
-            guard let reader = state.channel.path.reader(polledIn: period), !state.channel.path.hasSpentWakeUp,
-                state.channel.path.isWorthPolling, !reader.hasMore
+            guard let consumer = state.channel.path.consumer(polledIn: period), !state.channel.path.hasSpentWakeUp,
+                state.channel.path.isWorthPolling, !consumer.hasMore
             else { return false }
             // Stored first: another receiver begins first, and then loads this. One of the two sees the other.
             receiver.polledPeriod.store(period, ordering: .sequentiallyConsistent)

@@ -95,7 +95,7 @@ extension SocketConnection {
     ) {
         receiver.ringEnd.set(end)
         let incoming = SharedRing(from: peersMemory, to: end.memory)
-        path.reader = RingConsumer(incoming, limit: PacketHeader.packetLimit)
+        path.consumer = RingConsumer(incoming, limit: PacketHeader.packetLimit)
         receiver.ring.set(incoming)
         // The end of the connection, or of its port, is recorded first and then closes the ring: one of the two sees
         // the other.

@@ -6,7 +6,7 @@ import PortSystem
 // A message's parts as the payload of its packets: the records that EncodedMessage.swift describes. Nothing is copied
 // without need: a message of one part, bytes, allocates nothing.
 //
-//   lead: the first record's head │ records: the others, and the first one's body
+//   firstWord: the first record's head │ records: the others, and the first one's body
 //     │ tail: the last one's body, if it is bytes
 
 /// A message encoded for another process.
@@ -14,16 +14,16 @@ struct OutgoingMessage: Sendable {
     let id: Int32
     let componentCount: Int
     /// The head of the first record, in memory order; nil when there is no record.
-    private(set) var lead: UInt64?
+    private(set) var firstWord: UInt64?
     /// What is between the first head and the tail.
     private(set) var records: [UInt8] = []
     /// The body of the last record, if it is of bytes: sent from the message's memory.
     private(set) var tail: [UInt8] = []
     private(set) var descriptors: [SharedDescriptor] = []
 
-    private var leadSize: Int { lead == nil ? 0 : ComponentKind.headSize }
+    private var firstWordSize: Int { firstWord == nil ? 0 : ComponentKind.headSize }
     /// Where the tail begins in the payload.
-    private var tailStart: Int { leadSize + records.count }
+    private var tailStart: Int { firstWordSize + records.count }
     /// The size of all records.
     var size: Int { tailStart + tail.count }
 
@@ -60,7 +60,7 @@ struct OutgoingMessage: Sendable {
     init(id: Int32, bytes: [UInt8]) {
         self.id = id
         componentCount = 1
-        lead = ComponentKind.bytes.head(bytes.count).littleEndian
+        firstWord = ComponentKind.bytes.head(bytes.count).littleEndian
         tail = bytes
     }
 
@@ -81,7 +81,7 @@ struct OutgoingMessage: Sendable {
 
     private mutating func appendHead(_ kind: ComponentKind, _ length: Int) {
         let head = kind.head(length)
-        if lead == nil { lead = head.littleEndian } else { records.append(littleEndian: head) }
+        if firstWord == nil { firstWord = head.littleEndian } else { records.append(littleEndian: head) }
     }
 
     /// Whether the tail has packets of its own.
@@ -94,15 +94,15 @@ struct OutgoingMessage: Sendable {
     func packet(
         _ header: PacketHeader, at position: Int, atMost limit: Int, _ descriptors: [SharedDescriptor] = []
     ) -> OutgoingPacket {
-        let (tailStart, leadSize) = (tailStart, leadSize)
+        let (tailStart, firstWordSize) = (tailStart, firstWordSize)
         var end = min(position + limit, tailStart + tail.count)
         if position < tailStart, isDivided { end = min(end, tailStart) }
-        let inRecords = max(position, leadSize)..<max(min(end, tailStart), position, leadSize)
+        let inRecords = max(position, firstWordSize)..<max(min(end, tailStart), position, firstWordSize)
         let inTail = max(position, tailStart)..<max(end, tailStart)
         return OutgoingPacket(
-            header: header, lead: position == 0 ? lead : nil,
+            header: header, firstWord: position == 0 ? firstWord : nil,
             payload: inRecords.isEmpty
-                ? [] : records[inRecords.lowerBound - leadSize..<inRecords.upperBound - leadSize],
+                ? [] : records[inRecords.lowerBound - firstWordSize..<inRecords.upperBound - firstWordSize],
             tail: inTail.isEmpty ? [] : tail[inTail.lowerBound - tailStart..<inTail.upperBound - tailStart],
             descriptors: descriptors)
     }

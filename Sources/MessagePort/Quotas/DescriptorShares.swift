@@ -41,13 +41,13 @@ struct DescriptorShares {
         descriptors.count <= inMessage && descriptors.allSatisfy { admits($0.rawValue) }
     }
 
-    /// The channels that wake the readers of rings, of all connections of the process together: a quarter.
+    /// The channels that wake the consumers of rings, of all connections of the process together: a quarter.
     var wakeChannels: Int { limit / 4 }
 }
 
 /// Counts the descriptors of one kind in this process against a limit.
 package final class DescriptorBudget: Sendable {
-    /// For the channels that wake the readers of rings.
+    /// For the channels that wake the consumers of rings.
     package static let wakeChannels = DescriptorBudget { DescriptorShares().wakeChannels }
 
     private let limit: @Sendable () -> Int  // immutable

@@ -8,23 +8,23 @@ enum Tuning {
     // MARK: Sending. Chosen, not measured.
 
     /// A large message is cut into pieces of at most one part in this many of a ring: several of them fit, so that the
-    /// reader copies one out while the next is written. Decision 0026.
+    /// consumer copies one out while the next is written. Decision 0026.
     static let piecesInRing = 8
 
-    /// How long a sender waits for room in the ring, for each packet. A reader that handles messages reads again when
-    /// it has handled 32 of them. A sender that waits for less time leaves the ring for packets that cost the reader
+    /// How long a sender waits for room in the ring, for each packet. A consumer that handles messages reads again when
+    /// it has handled 32 of them. A sender that waits for less time leaves the ring for packets that cost the consumer
     /// several times as much. Decision 0011.
     static let senderTimeout = Duration.microseconds(100)
 
-    /// The same at the port's end. A reply waits neither for a slow reader nor for one that manipulates its counter.
+    /// The same at the port's end. A reply waits neither for a slow consumer nor for one that manipulates its counter.
     /// Decision 0011.
     static let replierTimeout = Duration.microseconds(20)
 
-    /// How long a sender waits for room before it yields its processor: a reader that has its own, and handles
+    /// How long a sender waits for room before it yields its processor: a consumer that has its own, and handles
     /// messages, mostly reads again before. Decision 0021.
     static let timeBetweenYields = Duration.microseconds(20)
 
-    /// How long a sender waits for a reader that was awake a moment ago to poll again, before it wakes it.
+    /// How long a sender waits for a consumer that was awake a moment ago to poll again, before it wakes it.
     /// Decision 0021.
     static let timeBeforeWakeUp = Duration.microseconds(2)
 
@@ -34,7 +34,7 @@ enum Tuning {
     /// How many times a wake-up is tried for which the kernel has no memory.
     static let wakeUpTries = 4
 
-    /// A reader that closes the ring states within this time how far it reads.
+    /// A consumer that closes the ring states within this time how far it reads.
     static let closingTimeout = Duration.milliseconds(100)
 
     /// When the kernel has no memory for a packet, too many descriptors are in flight, or none is left to wait with,
@@ -72,7 +72,7 @@ enum Tuning {
     /// The most messages that are queued together. Decision 0018.
     static let batchCount = 32
 
-    /// The most steps between two packets: a peer that manipulates its counters delays its reader no longer.
+    /// The most steps between two packets: a peer that manipulates its counters delays its consumer no longer.
     static let stepLimit = 16
 
     /// After this many polls that found nothing a loop no longer polls a ring, until the kernel reports something: each
@@ -111,12 +111,12 @@ enum Tuning {
     /// After a packet with descriptors, this many without must go by socket before the ring is used again.
     static let packetsUntilRing = 8
 
-    /// After this many packets in a row for which the reader had to be woken, the socket is faster: it carries a packet
-    /// where the ring needs a wake-up. Decisions 0011 and 0016.
+    /// After this many packets in a row for which the consumer had to be woken, the socket is faster: it carries a
+    /// packet where the ring needs a wake-up. Decisions 0011 and 0016.
     static let wakeUpLimit = 16
 
-    /// Then this many packets go by socket, until the next check whether the reader still sleeps. The reader gets this
-    /// number, so it need not peek at a packet before it reads it. Decisions 0011 and 0016.
+    /// Then this many packets go by socket, until the next check whether the consumer still sleeps. The consumer gets
+    /// this number, so it need not peek at a packet before it reads it. Decisions 0011 and 0016.
     static let sleepyCount = 128
 
     // MARK: Queues. Chosen, not measured.

@@ -33,9 +33,9 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case ring = 9
     /// The port's end has the rings too, or, with an error code as the message id, declines them.
     case ringAnswer = 10
-    /// The sender's further packets are in its ring, up to a mark there. It also wakes the reader, as `wakeUp` does.
+    /// The sender's further packets are in its ring, up to a mark there. It also wakes the consumer, as `wakeUp` does.
     case pathChange = 11
-    /// Wakes the reader of the sender's ring: there is data in it that nothing else would report.
+    /// Wakes the consumer of the sender's ring: there is data in it that nothing else would report.
     case wakeUp = 12
     /// From the right's end: asks for the port's statistics. From the port's end, under the token of that: the answer;
     /// the payload is numbers.
@@ -76,13 +76,13 @@ extension PacketHeader {
         self.init(words)
     }
 
-    /// Whether it only wakes the ring's reader: such a packet holds nothing else.
+    /// Whether it only wakes the ring's consumer: such a packet holds nothing else.
     var isWakeUp: Bool { self == PacketHeader(kind: .wakeUp) || self == PacketHeader(kind: .pathChange) }
 
     /// Its bytes as five numbers in little-endian order.
     var words: PacketWords {
         let kind = UInt64(kind.rawValue) << Self.kindShift
-        let first = Self.firstWord | kind | UInt64(descriptorCount) << Self.countShift
+        let first = Self.magicAndVersion | kind | UInt64(descriptorCount) << Self.countShift
         let second = UInt64(UInt32(bitPattern: messageID)) | UInt64(componentCount) << 32
         return (
             first.littleEndian, second.littleEndian, asks.littleEndian, answers.littleEndian, totalLength.littleEndian
@@ -102,8 +102,7 @@ extension PacketHeader {
         totalLength = UInt64(littleEndian: words.4)
     }
 
-    /// Magic and version.
-    private static let firstWord: UInt64 = 0x01_5452_504D
+    private static let magicAndVersion: UInt64 = 0x01_5452_504D
     /// The first bit of the kind in the first word, after magic and version.
     private static let kindShift = 40
     /// The first bit of the descriptor count there.
@@ -111,7 +110,7 @@ extension PacketHeader {
 
     /// The kind of the packet that begins with these eight bytes, as one number; nil when it is not of this format.
     static func kind(ofPacketWith first: UInt64) -> PacketKind? {
-        guard first & ((1 << kindShift) - 1) == firstWord else { return nil }
+        guard first & ((1 << kindShift) - 1) == magicAndVersion else { return nil }
         return PacketKind(rawValue: UInt8(truncatingIfNeeded: first >> kindShift))
     }
 }
@@ -146,7 +145,7 @@ enum ComponentKind: UInt8, Sendable {
 struct OutgoingPacket: Sendable {
     var header: PacketHeader
     /// The payload's first eight bytes, in memory order; nil when they are in `payload`.
-    var lead: UInt64?
+    var firstWord: UInt64?
     var payload: ArraySlice<UInt8> = []
     /// The end of the payload.
     var tail: ArraySlice<UInt8> = []
@@ -154,7 +153,7 @@ struct OutgoingPacket: Sendable {
     /// The token of the peer's request that is settled when this was sent or dropped; zero for none.
     var settles: UInt64 = 0
 
-    var payloadSize: Int { (lead == nil ? 0 : ComponentKind.headSize) + payload.count + tail.count }
+    var payloadSize: Int { (firstWord == nil ? 0 : ComponentKind.headSize) + payload.count + tail.count }
 }
 
 // A plain packet is a whole message for the port, of one part, bytes, which answers nothing and wants no answer: most
@@ -168,7 +167,7 @@ extension PacketPrefix {
         let plain = Self.plainHead
         return head.0 == plain.0 && UInt64(littleEndian: head.1) >> 32 == 1 && head.2 == 0 && head.3 == 0
             && UInt64(littleEndian: head.4) == UInt64(payloadSize)
-            && UInt64(littleEndian: lead) == ComponentKind.bytes.head(payloadSize - ComponentKind.headSize)
+            && UInt64(littleEndian: firstWord) == ComponentKind.bytes.head(payloadSize - ComponentKind.headSize)
     }
 
     var messageID: Int32 { Int32(truncatingIfNeeded: UInt64(littleEndian: head.1)) }

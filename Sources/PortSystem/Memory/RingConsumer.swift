@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// The reading end of a ring. One thread at a time uses it.
+/// The side of a ring that reads. One thread at a time uses it.
 package struct RingConsumer: Sendable {
     package enum Outcome: Sendable {
         case packet(PacketWords, payload: [UInt8])
@@ -19,7 +19,7 @@ package struct RingConsumer: Sendable {
     private var position: UInt64 = 0
     private var knownTail: UInt64 = 0
 
-    /// The reading end of a ring from which nothing has been read yet.
+    /// The consumer of a ring from which nothing has been read yet.
     ///
     /// - Parameters:
     ///   - ring: the ring.
@@ -81,7 +81,7 @@ package struct RingConsumer: Sendable {
             ring.rawWord(at: start + 8), ring.rawWord(at: start + 16), ring.rawWord(at: start + 24),
             ring.rawWord(at: start + 32), ring.rawWord(at: start + 40)
         )
-        return PacketPrefix(head: head, lead: ring.rawWord(at: start + 48), payloadSize: length - 40)
+        return PacketPrefix(head: head, firstWord: ring.rawWord(at: start + 48), payloadSize: length - 40)
     }
 
     /// Reads the beginnings of the next packets, as `peek` does.
@@ -132,11 +132,11 @@ package struct RingConsumer: Sendable {
 
     /// Asks for a `wakeUp` packet for records that are published from now on. The caller checks `hasMore` afterwards,
     /// for those that came before.
-    package func sleep() { ring.setReader(.asleep) }
+    package func sleep() { ring.setConsumer(.asleep) }
 
-    /// As `sleep`, but asks for a wake-up through the reader's wake channel.
-    package func park() { ring.setReader(.parked) }
+    /// As `sleep`, but asks for a wake-up through the consumer's wake channel.
+    package func park() { ring.setConsumer(.parked) }
 
     /// Asks for no wake-up.
-    package func wake() { ring.setReader(.awake) }
+    package func wake() { ring.setConsumer(.awake) }
 }

@@ -3,18 +3,18 @@
 
 import Synchronization
 
-/// The writing end of a ring. One thread at a time uses it.
+/// The side of a ring that writes. One thread at a time uses it.
 package struct RingProducer: Sendable {
     /// What became of a record.
     package enum Outcome: Hashable, Sendable {
-        /// It is in the ring. A reader in another state than awake must be woken, unless it has woken by itself: see
+        /// It is in the ring. A consumer in another state than awake must be woken, unless it has woken by itself: see
         /// `beginWakeUp`.
-        case written(SharedRing.ReaderState)
+        case written(SharedRing.ConsumerState)
         /// There is no room for it.
         case full
-        /// The reader accepts no more records.
+        /// The consumer accepts no more records.
         case closed
-        /// It is in the ring, and the reader is about to accept no more: `isLastRead` will say whether this record is
+        /// It is in the ring, and the consumer is about to accept no more: `isLastRead` will say whether this record is
         /// read.
         case closing
         /// The other side breaks the format.
@@ -24,10 +24,10 @@ package struct RingProducer: Sendable {
     package let ring: SharedRing
     private var position: UInt64 = 0
     private var knownHead: UInt64 = 0
-    /// The sleep for which the reader was woken last; no sleep has this initial number.
+    /// The sleep for which the consumer was woken last; no sleep has this initial number.
     private var wokenSleep = UInt64.max
 
-    /// The writing end of a ring to which nothing has been written yet.
+    /// The producer of a ring to which nothing has been written yet.
     package init(_ ring: SharedRing) {
         self.ring = ring
     }
@@ -39,17 +39,17 @@ package struct RingProducer: Sendable {
     ///
     /// - Parameters:
     ///   - head: its head.
-    ///   - lead: the payload's first eight bytes, in memory order; nil when all of the payload is in the two arrays.
+    ///   - firstWord: the payload's first eight bytes, in memory order; nil when the two arrays have all of it.
     ///   - body: what follows.
     ///   - tail: the end of the payload.
     /// - Returns: what became of it.
     package mutating func write(
-        _ head: PacketWords, lead: UInt64? = nil, _ body: ArraySlice<UInt8>, tail: ArraySlice<UInt8> = []
+        _ head: PacketWords, firstWord: UInt64? = nil, _ body: ArraySlice<UInt8>, tail: ArraySlice<UInt8> = []
     ) -> Outcome {
-        let prefixLength = lead == nil ? 40 : 48
+        let prefixLength = firstWord == nil ? 40 : 48
         let length = prefixLength + body.count + tail.count
         if let failure = makeRoom(for: length) { return failure }
-        writePrefix(length, head, lead)
+        writePrefix(length, head, firstWord)
         let bodyPosition = position + 8 + UInt64(prefixLength)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) } }
         if !tail.isEmpty {
@@ -58,11 +58,11 @@ package struct RingProducer: Sendable {
         return publishRecord(8 + padded(length))
     }
 
-    /// Writes a packet, as above, whose payload is a lead and one array.
-    package mutating func write(_ head: PacketWords, lead: UInt64, _ body: [UInt8]) -> Outcome {
+    /// Writes a packet, as above, whose payload is a first word and one array.
+    package mutating func write(_ head: PacketWords, firstWord: UInt64, _ body: [UInt8]) -> Outcome {
         let length = 48 + body.count
         if let failure = makeRoom(for: length) { return failure }
-        writePrefix(length, head, lead)
+        writePrefix(length, head, firstWord)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: position + 56) } }
         return publishRecord(8 + padded(length))
     }
@@ -76,39 +76,39 @@ package struct RingProducer: Sendable {
     }
 
     /// Writes the beginning of a packet's record.
-    private func writePrefix(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
+    private func writePrefix(_ length: Int, _ head: PacketWords, _ firstWord: UInt64?) {
         ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
         ring.putRawWord(head.0, at: position + 8)
         ring.putRawWord(head.1, at: position + 16)
         ring.putRawWord(head.2, at: position + 24)
         ring.putRawWord(head.3, at: position + 32)
         ring.putRawWord(head.4, at: position + 40)
-        if let lead { ring.putRawWord(lead, at: position + 48) }
+        if let firstWord { ring.putRawWord(firstWord, at: position + 48) }
     }
 
     private mutating func publishRecord(_ size: Int) -> Outcome {
         let outcome = publish(size)
-        return outcome == .written(.awake) ? .written(readerState) : outcome
+        return outcome == .written(.awake) ? .written(consumerState) : outcome
     }
 
-    /// How the reader waits; awake also when it was woken from its current sleep.
-    package var readerState: SharedRing.ReaderState {
-        let (state, sleep) = ring.readerState
+    /// How the consumer waits; awake also when it was woken from its current sleep.
+    package var consumerState: SharedRing.ConsumerState {
+        let (state, sleep) = ring.consumerState
         return sleep == wokenSleep ? .awake : state
     }
 
-    /// Marks the reader's current sleep as woken: it counts as awake until it sleeps again.
+    /// Marks the consumer's current sleep as woken: it counts as awake until it sleeps again.
     ///
-    /// - Returns: how the reader has waited until now. Unless that is awake, the caller wakes it.
-    package mutating func beginWakeUp() -> SharedRing.ReaderState {
-        let (state, sleep) = ring.readerState
+    /// - Returns: how the consumer has waited until now. Unless that is awake, the caller wakes it.
+    package mutating func beginWakeUp() -> SharedRing.ConsumerState {
+        let (state, sleep) = ring.consumerState
         if sleep == wokenSleep { return .awake }
         wokenSleep = sleep
         return state
     }
 
-    /// Writes a mark. The reader is not woken for it: the packet for which it stands does that. There is at most one in
-    /// the ring.
+    /// Writes a mark. The consumer is not woken for it: the packet for which it stands does that. There is at most one
+    /// in the ring.
     ///
     /// - Parameter count: at least this many packets are sent on the socket before the next record is written.
     /// - Returns: whether it was written: there is always room for it.
@@ -117,14 +117,14 @@ package struct RingProducer: Sendable {
         return publish(Self.markSize)
     }
 
-    /// Whether the reader has read everything; nil when the other side breaks the format.
+    /// Whether the consumer has read everything; nil when the other side breaks the format.
     package mutating func isEmpty() -> Bool? {
         learnHead() ? knownHead == position : nil
     }
 
-    /// Whether the reader has read something since the head was last read; true also when the other side breaks the
+    /// Whether the consumer has read something since the head was last read; true also when the other side breaks the
     /// format.
-    package mutating func hasReaderMoved() -> Bool {
+    package mutating func hasConsumerMoved() -> Bool {
         let old = knownHead
         return !learnHead() || knownHead != old
     }
@@ -137,7 +137,7 @@ package struct RingProducer: Sendable {
         return true
     }
 
-    /// Whether the reader, which accepts no more records, reads the last one; nil while it has not said so.
+    /// Whether the consumer, which accepts no more records, reads the last one; nil while it has not said so.
     package var isLastRead: Bool? { ring.isRead(upTo: position) }
 
     private mutating func publish(_ size: Int) -> Outcome {

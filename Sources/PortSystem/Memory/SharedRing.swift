@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A queue of records from one writer to one reader in shared memory. Docs/WireFormat.md has its layout.
+// A queue of records from one producer to one consumer in shared memory. Docs/WireFormat.md has its layout.
 //
-// Each side has memory that it alone writes, and the other side maps for reading. The writer's has the bytes and
+// Each side has memory that it alone writes, and the other side maps for reading. The producer's has the bytes and
 //
 //   tail   how many bytes were ever written
 //
-// The reader's has
+// The consumer's has
 //
 //   head   how many bytes were ever read
-//   state  the lowest two bits say how the reader finds a record: 0 by a `wakeUp` packet on the socket, 1 by polling, 2
-//          through its wake channel. The rest grows by one each time the state is set, so each sleep has a value of its
-//          own, and the writer remembers for which one it has woken the reader
-//   end    zero; 1 << 62 while the reader closes the ring; then 1 << 63 and how many bytes it reads in all
+//   state  the lowest two bits say how the consumer finds a record: 0 by a `wakeUp` packet on the socket, 1 by polling,
+//          2 through its wake channel. The rest grows by one each time the state is set, so each sleep has a value of
+//          its own, and the producer remembers for which one it has woken the consumer
+//   end    zero; 1 << 62 while the consumer closes the ring; then 1 << 63 and how many bytes it reads in all
 //
-// Writer and reader each hold their own position privately, and trust the other's only within its bounds. What is read
-// is first copied out and then checked: the writer may change the memory at any time.
+// Producer and consumer each hold their own position privately, and trust the other's only within its bounds. What is
+// read is first copied out and then checked: the producer may change the memory at any time.
 //
-// The writer publishes the tail, then reads the state. The reader sets the state, then reads the tail. All four
+// The producer publishes the tail, then reads the state. The consumer sets the state, then reads the tail. All four
 // accesses are sequentially consistent, so one of the two sees the other. The end is decided in the same way: the
-// reader announces that it closes the ring, then reads the tail, and publishes how far it reads; the writer publishes
-// the tail, then reads the end. A record is either before the end, and will be read, or is refused; while the reader is
-// between its two steps, the writer waits for the second.
+// consumer announces that it closes the ring, then reads the tail, and publishes how far it reads; the producer
+// publishes the tail, then reads the end. A record is either before the end, and will be read, or is refused; while the
+// consumer is between its two steps, the producer waits for the second.
 
 import CPortShims
 import Synchronization
@@ -30,8 +30,8 @@ import Synchronization
 /// One direction of a connection's shared memory.
 @safe package final class SharedRing: @unchecked Sendable {
     // Unchecked: the counters are atomic; the bytes are shared as the comment above says.
-    private let writerMemory: SharedMemory  // immutable; owns the memory behind the pointers
-    private let readerMemory: SharedMemory  // immutable; the same
+    private let producerMemory: SharedMemory  // immutable; owns the memory behind the pointers
+    private let consumerMemory: SharedMemory  // immutable; the same
     let tail: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     let head: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     private let state: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
@@ -46,24 +46,24 @@ import Synchronization
     private static let isEnding: UInt64 = 1 << 62
     private static let hasEnded: UInt64 = 1 << 63
 
-    /// The ring of a writer.
+    /// The ring of a producer.
     ///
     /// - Parameters:
-    ///   - writer: the memory that the writer has made.
-    ///   - reader: the memory that the reader has made.
-    package init(from writer: SharedMemory, to reader: SharedMemory) {
-        for size in [writer.size, reader.size] where size != Self.memorySize {
+    ///   - producer: the memory that the producer has made.
+    ///   - consumer: the memory that the consumer has made.
+    package init(from producer: SharedMemory, to consumer: SharedMemory) {
+        for size in [producer.size, consumer.size] where size != Self.memorySize {
             fatalError("Memory for rings has \(Self.memorySize) bytes, not \(size): map as many.")
         }
-        (writerMemory, readerMemory) = (writer, reader)
-        unsafe tail = writer.base.assumingMemoryBound(to: Atomic<UInt64>.self)
-        unsafe bytes = writer.base + Self.bytesOffset
-        unsafe head = (reader.base + 128).assumingMemoryBound(to: Atomic<UInt64>.self)
-        unsafe state = (reader.base + 256).assumingMemoryBound(to: Atomic<UInt64>.self)
-        unsafe end = (reader.base + 264).assumingMemoryBound(to: Atomic<UInt64>.self)
+        (producerMemory, consumerMemory) = (producer, consumer)
+        unsafe tail = producer.base.assumingMemoryBound(to: Atomic<UInt64>.self)
+        unsafe bytes = producer.base + Self.bytesOffset
+        unsafe head = (consumer.base + 128).assumingMemoryBound(to: Atomic<UInt64>.self)
+        unsafe state = (consumer.base + 256).assumingMemoryBound(to: Atomic<UInt64>.self)
+        unsafe end = (consumer.base + 264).assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 
-    /// For the reader: accepts no records beyond those published so far. Any thread.
+    /// For the consumer: accepts no records beyond those published so far. Any thread.
     package func close() {
         let isFirst = unsafe end.pointee.compareExchange(
             expected: 0, desired: Self.isEnding, ordering: .sequentiallyConsistent
@@ -78,14 +78,14 @@ import Synchronization
             expected: Self.isEnding, desired: last | Self.hasEnded, ordering: .sequentiallyConsistent)
     }
 
-    /// Whether the reader accepts no more records, or is about to say so.
+    /// Whether the consumer accepts no more records, or is about to say so.
     package var isClosed: Bool { unsafe end.pointee.load(ordering: .sequentiallyConsistent) != 0 }
 
     /// Whether the ring has data that this side has not read, according to the tail. A quick check for any thread of
-    /// the reader; the reading end then decides.
+    /// the consumer's process; the consumer then decides.
     package var isFilled: Bool { unsafe head.pointee.load(ordering: .relaxed) != published }
 
-    /// For the reader: how many bytes were written, according to the memory; once the ring is closed, as fixed then.
+    /// For the consumer: how many bytes were written, according to the memory; once the ring is closed, as fixed then.
     var published: UInt64 {
         let now = unsafe tail.pointee.load(ordering: .sequentiallyConsistent)
         var last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
@@ -97,8 +97,8 @@ import Synchronization
         return last & ~Self.hasEnded
     }
 
-    /// For the writer: whether everything published up to a position is read, once the reader has closed the ring; nil
-    /// while the reader is between the two steps of `close`.
+    /// For the producer: whether everything published up to a position is read, once the consumer has closed the ring;
+    /// nil while the consumer is between the two steps of `close`.
     func isRead(upTo position: UInt64) -> Bool? {
         let last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
         return last & Self.hasEnded != 0 ? last & ~Self.hasEnded >= position : nil
@@ -199,8 +199,8 @@ enum RecordKind: UInt64 {
 func padded(_ count: Int) -> Int { (count + 7) & ~7 }
 
 extension SharedRing {
-    /// How a reader waits, as it says itself.
-    package enum ReaderState: UInt32, Sendable {
+    /// How a consumer waits, as it says itself.
+    package enum ConsumerState: UInt32, Sendable {
         /// It needs a `wakeUp` packet.
         case asleep = 0
         /// It polls, or has been woken.
@@ -208,25 +208,25 @@ extension SharedRing {
         /// It sleeps where its wake channel is watched.
         case parked = 2
 
-        /// Decodes a word, to which the reader may have written anything.
+        /// Decodes a word, to which the consumer may have written anything.
         fileprivate init(_ word: UInt32) { self = Self(rawValue: word) ?? .asleep }
     }
 
-    /// For the writer: how the reader waits, and the number of its current sleep.
-    var readerState: (state: ReaderState, sleep: UInt64) {
+    /// For the producer: how the consumer waits, and the number of its current sleep.
+    var consumerState: (state: ConsumerState, sleep: UInt64) {
         let word = unsafe state.pointee.load(ordering: .sequentiallyConsistent)
-        return (ReaderState(UInt32(word & 3)), word)
+        return (ConsumerState(UInt32(word & 3)), word)
     }
 
-    /// For the reader: sets how it waits from now on. One thread at a time.
-    package func setReader(_ wanted: ReaderState) {
+    /// For the consumer: sets how it waits from now on. One thread at a time.
+    package func setConsumer(_ wanted: ConsumerState) {
         let next = unsafe (state.pointee.load(ordering: .relaxed) >> 2 &+ 1) << 2
         unsafe state.pointee.store(next | UInt64(wanted.rawValue), ordering: .sequentiallyConsistent)
     }
 
-    /// For the reader: it polls from now on, unless another state was set since it parked.
+    /// For the consumer: it polls from now on, unless another state was set since it parked.
     package func unpark() {
-        if readerState.state == .parked { setReader(.awake) }
+        if consumerState.state == .parked { setConsumer(.awake) }
     }
 }
 
@@ -248,13 +248,13 @@ package func packetWords(of bytes: [UInt8]) -> PacketWords? {
 package struct PacketPrefix: Sendable {
     package let head: PacketWords
     /// The first eight bytes of its payload, in memory order.
-    package let lead: UInt64
+    package let firstWord: UInt64
     /// The size of its payload: at least eight bytes.
     package let payloadSize: Int
     /// The number of bytes of its record in the ring.
     package var recordSize: Int { 8 + padded(40 + payloadSize) }
 
-    package init(head: PacketWords, lead: UInt64, payloadSize: Int) {
-        (self.head, self.lead, self.payloadSize) = (head, lead, payloadSize)
+    package init(head: PacketWords, firstWord: UInt64, payloadSize: Int) {
+        (self.head, self.firstWord, self.payloadSize) = (head, firstWord, payloadSize)
     }
 }

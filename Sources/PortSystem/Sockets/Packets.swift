@@ -66,25 +66,25 @@ package func sysSendPacket(
 /// - Parameters:
 ///   - socket: the socket.
 ///   - head: the head.
-///   - lead: the payload's first eight bytes, as a number with the byte order in memory that they have in the packet;
-///     nil when all of the payload is in the two arrays.
+///   - firstWord: the payload's first eight bytes, as a number with the byte order in memory that they have in the
+///     packet; nil when all of the payload is in the two arrays.
 ///   - body: what follows.
 ///   - tail: the end of the payload.
 ///   - descriptors: the descriptors to send with the packet.
 /// - Returns: what became of it.
 /// - Throws: as the other `sysSendPacket`.
 package func sysSendPacket(
-    _ socket: CInt, head: PacketWords, lead: UInt64? = nil, body: ArraySlice<UInt8> = [], tail: ArraySlice<UInt8> = [],
-    descriptors: [SharedDescriptor] = []
+    _ socket: CInt, head: PacketWords, firstWord: UInt64? = nil, body: ArraySlice<UInt8> = [],
+    tail: ArraySlice<UInt8> = [], descriptors: [SharedDescriptor] = []
 ) throws(SystemError) -> SendOutcome {
     let numbers = descriptors.isEmpty ? [] : descriptors.map(\.rawValue)
     // SAFETY: all pointers live as long as the closures run. The descriptors live until the call is over.
     defer { withExtendedLifetime(descriptors) {} }
-    return try unsafe withUnsafeBytes(of: (head, lead ?? 0)) { (prefix) throws(SystemError) in
+    return try unsafe withUnsafeBytes(of: (head, firstWord ?? 0)) { (prefix) throws(SystemError) in
         try unsafe body.withUnsafeBufferPointer { (body) throws(SystemError) in
             try unsafe tail.withUnsafeBufferPointer { (tail) throws(SystemError) in
                 try unsafe sysSendPacket(
-                    socket, head: UnsafeRawBufferPointer(start: prefix.baseAddress, count: lead == nil ? 40 : 48),
+                    socket, head: UnsafeRawBufferPointer(start: prefix.baseAddress, count: firstWord == nil ? 40 : 48),
                     body: UnsafeRawBufferPointer(body), tail: UnsafeRawBufferPointer(tail), descriptors: numbers)
             }
         }

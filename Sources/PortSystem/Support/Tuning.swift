@@ -12,7 +12,7 @@ enum Tuning {
     /// regardless of the page. Benchmarks/History.md, "Large bodies".
     static let copiedBlock = 2048
 
-    /// Copies of at least this many bytes bypass the writer's caches: fetching lines from another processor's caches
+    /// Copies of at least this many bytes bypass the producer's caches: fetching lines from another processor's caches
     /// takes up to six times as long as fetching them from memory.
     static let longCopy = 8192
 

@@ -11,8 +11,8 @@ import Testing
 
 #if PORT_FAULTS
 
-@Suite("A reader that dies while it is woken", .census(warmingUp: makeSpareDescriptor)) struct KilledReaderTests {
-    @Test("a request to a reader that is killed between the check of its state and its wake-up fails as to a dead one")
+@Suite("A consumer that dies while it is woken", .census(warmingUp: makeSpareDescriptor)) struct KilledConsumerTests {
+    @Test("a request to a consumer killed between the check of its state and its wake-up fails as to a dead one")
     func killedBeforeWake() async throws {
         try await withFixture(leaving: .anything) { fixture in
             let serve = ["serve", fixture.directory, "store"]
@@ -30,7 +30,7 @@ import Testing
                         waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT)
                     })
                 let (error, hits) = SystemCallFaults.with([kill]) {
-                    // A request soon finds the reader parked; how soon depends on the processors.
+                    // A request soon finds the consumer parked; how soon depends on the processors.
                     failure {
                         while MonotonicInstant.now < Watchdog.deadline {
                             _ = try right.request(MachMessage(id: 1, text: "abc"), replyLimit: patience)
