@@ -94,7 +94,7 @@ struct CodeTests {
 struct TuningTests {
     @Test(
         "a constant says what it is; it or its section names a decision, or says that it was chosen and not measured",
-        arguments: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"])
+        arguments: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "portctl"])
     func origins(target: String) throws {
         let decisions = Set(
             try FileManager.default.contentsOfDirectory(atPath: Document.packageDirectory + "/Docs/Decisions")
