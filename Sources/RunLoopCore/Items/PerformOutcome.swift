@@ -3,7 +3,8 @@
 
 import Synchronization
 
-/// The result of a call that another thread or a task waits for, and the waiter to notify.
+/// The result of a call that another thread or a task waits for, and the waiter to notify. The waiter gets the result
+/// once, so unlike the task waiter of MessagePort, which is woken to check again, it needs no loop around its wait.
 final class PerformOutcome<Success: Sendable>: Sendable {
     private enum Stage: Sendable {
         case pending
