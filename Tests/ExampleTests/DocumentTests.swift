@@ -129,7 +129,7 @@ struct DocumentTests {
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
             "`SharedRing.capacity`": SharedRing.capacity,
             "`Tuning.earningCount`": Tuning.earningCount,
-            "`PeerUsage.ringLimit`": PeerUsage.ringLimit,
+            "`Tuning.ringLimit`": Tuning.ringLimit,
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,
             "`RunLoopTracer.maximumCapacity`": RunLoopTracer.maximumCapacity,
         ]

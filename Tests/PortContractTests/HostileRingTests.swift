@@ -135,7 +135,7 @@ import Testing
                 rings.append(ring)
                 return ring.answer?.kind == .ringAnswer && ring.answer?.messageID == 0
             }
-            for _ in 0..<PeerUsage.ringLimit { #expect(try connect()) }
+            for _ in 0..<Tuning.ringLimit { #expect(try connect()) }
             #expect(try !connect())
             rings.removeFirst()
             while port.localPort.receiveFromSockets() > 0 {}

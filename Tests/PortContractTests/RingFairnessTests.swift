@@ -17,14 +17,14 @@ import Testing
     func busyPeer() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let busyPeer = try (0..<PeerUsage.ringLimit).map { _ in try RingClient(Self.busyPeer, at: port) }
+            let busyPeer = try (0..<Tuning.ringLimit).map { _ in try RingClient(Self.busyPeer, at: port) }
             let late = try RingClient(Self.other, at: port)
             for client in busyPeer { try client.send(1, times: 700) }
             port.localPort.receiveFromSockets()
             #expect(port.queueCount <= port.queueLimit)
             try late.send(7, times: 1)
             // Nothing that the others sent is lost.
-            #expect(try port.countOthers(than: 7) == PeerUsage.ringLimit * 700)
+            #expect(try port.countOthers(than: 7) == Tuning.ringLimit * 700)
             withExtendedLifetime((busyPeer, late)) {}
         }
     }
@@ -33,9 +33,9 @@ import Testing
     func flood() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 4, policy: .dropOldest)
-            let flood = try (0..<PeerUsage.ringLimit).map { _ in try RingClient(Self.busyPeer, at: port) }
+            let flood = try (0..<Tuning.ringLimit).map { _ in try RingClient(Self.busyPeer, at: port) }
             for client in flood { try client.send(1, times: 1_000) }
-            #expect(try port.countFlood() == PeerUsage.ringLimit * 1_000)
+            #expect(try port.countFlood() == Tuning.ringLimit * 1_000)
             withExtendedLifetime(flood) {}
         }
     }

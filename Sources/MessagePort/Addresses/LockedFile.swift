@@ -32,9 +32,6 @@ package struct LockedFile: ~Copyable, Sendable {
     /// A file's contents beyond this many bytes are not read.
     package static let readLimit = 16384
 
-    /// Each further round means that another owner removed the file in the previous round.
-    private static let roundLimit = 100
-
     private init(
         name: String, directory: TrustedDirectory, _ descriptor: consuming FileDescriptor, _ kind: FileLock
     ) {
@@ -87,7 +84,7 @@ package struct LockedFile: ~Copyable, Sendable {
     ) throws(PortError) -> LockOutcome {
         let kind = try directory.fileLock(decides: true)
         var contents: [UInt8] = []
-        for _ in 0..<roundLimit {
+        for _ in 0..<Tuning.lockAttempts {
             let file = try open(name, in: directory, .creating)
             try opened(file)
             do throws(SystemError) {

@@ -63,7 +63,8 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// The number of the polling period of a loop that polls the ring also while it handles messages; zero for none.
     /// Set under the lock of `state`.
     let polledPeriod = Atomic<UInt64>(0)
-    /// Whether the port is gone, and nothing more comes from the peer: unread data is the last.
+    /// Whether the port is gone, and nothing more comes from the peer: unread data is the last. The connection's life
+    /// records the first earlier, under its lock (`hasLostOwner`); this is loaded after each read, without that lock.
     let hasPortEnded = Atomic<Bool>(false)
 
     // MARK: Reading

@@ -3,7 +3,8 @@
 
 import Synchronization
 
-/// What is sent before the next message.
+/// What is sent before the next message. `isWatched`, `isPausing` and `isOver` change independently: a wait for room
+/// outlasts the packets that it is for, one at the right's end pauses nothing, and a connection closes during any of it.
 struct SendBacklog: ~Copyable {
     /// About how much memory a packet takes besides its payload.
     static let packetCost = 256

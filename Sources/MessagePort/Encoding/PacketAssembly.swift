@@ -50,10 +50,6 @@ struct PacketAssembly: Sendable {
         case violation
     }
 
-    /// The most bytes that are reserved for a message because its sender announces them. Reserved memory that is not
-    /// written uses none.
-    private static let trustedLength = 16 << 20
-
     private struct PartialMessage: Sendable {
         /// The event that it will be when it is whole.
         enum Outcome: Sendable {
@@ -215,7 +211,7 @@ struct PacketAssembly: Sendable {
         if piece.isStored, piece.missing > 0 {
             piece.isTail = piece.message.isFollowedByBody(of: piece.missing)
             // Reserves what was announced, up to an amount that a false count may cost.
-            let room = min(piece.missing, Self.trustedLength)
+            let room = min(piece.missing, Tuning.trustedLength)
             piece.withEnd { $0.reserveCapacity($0.count + room) }
         }
         return finish(piece)

@@ -6,6 +6,7 @@ import Synchronization
 
 /// The components of a message. Most messages have one, which is stored inline, without an allocation.
 struct MessageParts: Sendable {
+    // Not a SmallList, which is a list of objects: a component is a value, whose bytes are moved out without a copy.
     private enum Storage: Sendable {
         case none
         case one(MachMessage.Component)

@@ -10,6 +10,9 @@ import Synchronization
 ///   waiting ──reply──▶ replied ──take──▶ over
 ///      │ ╰────failure──▶ failed ──take──▶ over
 ///      ╰──giveUp, take──▶ abandoned: the callee is notified, later replies are refused
+///
+/// Not a `TaskWaiter`, which hands over nothing and is woken many times: here the wake-up and the result are one step,
+/// under one lock, also for a thread, which waits by running its loop.
 final class ReplySlot: ReplyReceiver {
     private enum Stage: Sendable {
         case waiting

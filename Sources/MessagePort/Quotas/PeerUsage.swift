@@ -70,10 +70,6 @@ struct PeerUsage {
         var hasPaused = false
     }
 
-    /// How many connections of a process may have rings. A process of this library has one connection to a port, so
-    /// the limit is for others.
-    static let ringLimit = 8
-
     var limits: PeerLimits
     /// How many messages the port's queue may hold; nil when its policy makes room for each.
     var queueLimit: Int?
@@ -168,9 +164,9 @@ struct PeerUsage {
     ///   then.
     mutating func reserveRings(_ key: UInt64) -> Bool {
         guard let owner = owners[key], let index = accounts.index(of: owner) else { return false }
-        if accounts[index].rings.count >= Self.ringLimit { return false }
+        if accounts[index].rings.count >= Tuning.ringLimit { return false }
         if owner.user != ownUser, let index = users.index(of: owner.user),
-            users[index].rings >= ofUser(Self.ringLimit)
+            users[index].rings >= ofUser(Tuning.ringLimit)
         {
             return false
         }

@@ -5,7 +5,8 @@ import PortSystem
 import RunLoopCore
 
 extension ProcessorAllowance {
-    /// Spins until `isOver`, or the deadline, where spinning pays.
+    /// Spins until `isOver`, or the deadline, where spinning pays. A loop has its own spin, which
+    /// also polls the kernel, and measures its yields, since its mode learns from them when to spin.
     ///
     /// - Parameters:
     ///   - end: the deadline; computed only where spinning pays.

@@ -10,16 +10,20 @@ import Synchronization
 // wake-up hands over nothing, so nothing is lost when the wait ends by its time limit or its cancellation: whether a
 // message was sent meanwhile is decided by the queue that has it, never here.
 //
-//   checking ──wait()──▶ suspended ──wake()──▶ checking
-//      └────────end()─────────┴──▶ ended: wait() throws
-//
-// A wake-up while it checks makes the next wait() return at once.
+//   checking ──wait()──▶ suspended ──wake()──▶ woken ──▶ checking
+//   checking ──wake()──▶ woken: the next wait() returns at once
+//   any      ──end()───▶ ended: wait() throws
 package final class TaskWaiter: Sendable {
-    private struct State: Sendable {
-        var isWoken = false
+    private enum Stage: Sendable {
+        case checking
+        case suspended(CheckedContinuation<Void, Never>)
+        case woken
         /// Why the wait is over.
-        var reason: PortError.Code?
-        var continuation: CheckedContinuation<Void, Never>?
+        case ended(PortError.Code)
+    }
+
+    private struct State: Sendable {
+        var stage = Stage.checking
         /// Ends the wait at the time limit; started by the first wait.
         var alarm: ItemID?
     }
@@ -36,13 +40,7 @@ package final class TaskWaiter: Sendable {
     var mayWait: Bool { deadline > .now }
 
     /// Wakes it, now or when it comes to wait: the task checks again.
-    package func wake() {
-        let continuation = state.withLock { state in
-            state.isWoken = true
-            return state.continuation.take()
-        }
-        continuation?.resume()
-    }
+    package func wake() { change(to: .woken) }
 
     /// Suspends the task until it is woken.
     ///
@@ -54,9 +52,10 @@ package final class TaskWaiter: Sendable {
         } onCancel: {
             end(.cancelled)
         }
-        let reason = state.withLock { state in
-            state.isWoken = false
-            return state.reason
+        let reason = state.withLock { state -> PortError.Code? in
+            if case .ended(let reason) = state.stage { return reason }
+            state.stage = .checking
+            return nil
         }
         if let reason { throw PortError(reason, delivery: reason == .cancelled ? .notSent : nil) }
     }
@@ -69,18 +68,24 @@ package final class TaskWaiter: Sendable {
     private nonisolated(nonsending) func suspend() async {
         await withCheckedContinuation { continuation in
             let mustWait = state.withLock { state in
-                let mustWait = !state.isWoken && state.reason == nil
-                if mustWait { state.continuation = continuation }
-                return mustWait
+                guard case .checking = state.stage else { return false }
+                state.stage = .suspended(continuation)
+                return true
             }
             if !mustWait { continuation.resume() }
         }
     }
 
-    private func end(_ code: PortError.Code) {
-        let continuation = state.withLock { state in
-            if state.reason == nil { state.reason = code }
-            return state.continuation.take()
+    private func end(_ code: PortError.Code) { change(to: .ended(code)) }
+
+    /// Ends a suspension. A wait that has ended stays so, for the same reason.
+    private func change(to stage: Stage) {
+        let continuation = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            let old = state.stage
+            if case .ended = old { return nil }
+            state.stage = stage
+            if case .suspended(let continuation) = old { return continuation }
+            return nil
         }
         continuation?.resume()
     }

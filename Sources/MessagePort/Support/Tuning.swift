@@ -5,7 +5,7 @@
 /// where they are enforced, and in Docs/Limits.md. A constant, or its section, names the decision of Docs/Decisions
 /// that it is from, or says that it was chosen and not measured.
 enum Tuning {
-    // MARK: Sending. Chosen, not measured.
+    // MARK: Sending. Chosen, not measured, unless a decision or a measurement is named.
 
     /// A large message is cut into pieces of at most one part in this many of a ring: several of them fit, so that the
     /// consumer copies one out while the next is written. Decision 0026.
@@ -54,7 +54,7 @@ enum Tuning {
     /// into its final memory. Decision 0016.
     static let dividedTailSize = 16 << 10
 
-    // MARK: Receiving. Chosen, not measured.
+    // MARK: Receiving. Chosen, not measured, unless a decision is named.
 
     /// The most packets that one call receives, so that one busy connection delays the others little.
     static let packetBudget = 32
@@ -94,19 +94,27 @@ enum Tuning {
     /// How many times one poll asks the kernel, for 64 sockets each, while it skips some of those that are reported.
     static let reportRounds = 8
 
+    /// The most bytes that are reserved for a message because its sender announces them. Reserved memory that is not
+    /// written uses none.
+    static let trustedLength = 16 << 20
+
     /// How many connections may wait to be accepted; the kernel may allow fewer (`net.core.somaxconn`).
     static let listenBacklog: Int32 = 4096
 
     /// How many ports are asked for their statistics at the same time.
     static let simultaneousQueries = 128
 
-    // MARK: Rings. Chosen, not measured.
+    // MARK: Rings. Chosen, not measured, unless a decision is named.
 
     /// This many packets within this time earn rings. Decision 0011.
     static let earningCount = 64
 
     /// See `earningCount`. Decision 0011.
     static let earningTime = Duration.milliseconds(250)
+
+    /// How many connections of a process to a port may have rings. A process of this library has one connection to a
+    /// port, so the limit is for others.
+    static let ringLimit = 8
 
     /// After a packet with descriptors, this many without must go by socket before the ring is used again.
     static let packetsUntilRing = 8
@@ -119,7 +127,7 @@ enum Tuning {
     /// this number, so it need not peek at a packet before it reads it. Decisions 0011 and 0016.
     static let sleepyCount = 128
 
-    // MARK: Queues. Chosen, not measured.
+    // MARK: Queues. Chosen, not measured, unless a decision is named.
 
     /// After this many dequeued messages the sockets are polled again. Decision 0013.
     static let dequeuesBetweenPolls = 32
@@ -149,7 +157,7 @@ enum Tuning {
     /// Decision 0020.
     static let dequeuesAfterRevocation: UInt8 = 64
 
-    /// How many messages the first memory of a buffer holds. Chosen, not measured.
+    /// How many messages the first memory of a buffer holds.
     static let smallestBuffer = 2
 
     /// A buffer with more room is not exchanged: it would stay with a queue that has few messages. Decision 0021.
@@ -160,4 +168,8 @@ enum Tuning {
     /// How many files one sweep examines at most, in a sweep of sockets together with their owners; the next process
     /// that starts examines more.
     static let sweepLimit = 10_000
+
+    /// How many times a process tries to lock a file. Each further time means that another owner removed the file
+    /// meanwhile.
+    static let lockAttempts = 100
 }

@@ -10,7 +10,8 @@ extension RunLoopMode {
     static let workerWait = RunLoopMode(rawValue: "PortWorkerMode")
 }
 
-/// A wait for workers, on the calling thread's loop, and how to end it from elsewhere.
+/// A wait for workers, on the calling thread's loop, and how to end it from elsewhere. A task does not wait as a
+/// `TaskWaiter` does: its wait runs a loop, on a thread of its own, and to cancel it is to wake that loop.
 final class WorkerWait: Sendable {
     private let state = Mutex<(isCancelled: Bool, loop: ThreadRunLoop?)>((false, nil))
 

@@ -14,7 +14,7 @@ enum Tuning {
     /// How many times it waits: 0.2 s together.
     static let pauseCount = 11
 
-    // MARK: Watching. Chosen, not measured.
+    // MARK: Watching. Chosen, not measured, unless a decision is named.
 
     /// How many times one call reads what the kernel reports of a directory: enough for as many reports as the kernel
     /// queues. The rest waits for the next call, so that a process that makes changes as fast as they are read cannot

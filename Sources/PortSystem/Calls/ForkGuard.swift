@@ -9,6 +9,13 @@ package func sysForkCount() -> UInt32 { shim_fork_count() }
 
 /// Notes in which process its object was made: a forked child has a copy of each object, but not the threads that may
 /// hold its locks, and must not use it.
+///
+/// It is checked where code enters an object that may be such a copy, before the first lock there or the first use of a
+/// descriptor. Most entries are calls of the program: in a child they throw, or do nothing. The others are reached
+/// without such a call, so they check by themselves, however deep they are: deinitializers (of a descriptor, of a right,
+/// of the charge for a message, which is refunded to its sender's account), notices, and what the copy of a loop calls
+/// (connections whose memory it polls). The receiver of a connection also checks under its lock, before it reads: a
+/// packet that the child read would be lost for the parent.
 package struct ForkGuard: Sendable {
     private let forkCount = sysForkCount()
 

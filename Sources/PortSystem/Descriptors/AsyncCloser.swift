@@ -23,9 +23,6 @@ package protocol CloseObserver: AnyObject, Sendable {
 /// releases a descriptor closes all that wait. A forked child, in which the thread may have left its lock held, closes
 /// its descriptors where they are released.
 package enum AsyncCloser {
-    /// The most threads that files may block; beyond that the other descriptors wait.
-    package static let blockedLimit = 16
-
     private struct State {
         /// The descriptors to close after those in `next`, in the order in which they came: so no peer's descriptors
         /// wait forever behind those of others.
@@ -106,7 +103,7 @@ package enum AsyncCloser {
             if let closing { state.waiting.append(closing) }
             if let worker = state.worker {
                 if !state.isBlocked { return (worker, false) }
-                if state.blockedCount == blockedLimit { return (nil, false) }
+                if state.blockedCount == Tuning.blockedClosers { return (nil, false) }
                 state.blockedCount += 1
             }
             let made = ThreadEvent()

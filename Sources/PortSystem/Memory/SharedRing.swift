@@ -38,7 +38,7 @@ import Synchronization
     private let end: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     let bytes: UnsafeMutableRawPointer  // immutable
 
-    /// The size of one ring in bytes: a power of two.
+    /// The size of one ring in bytes: a power of two. The same for all processes, by Docs/WireFormat.md.
     package static let capacity = 256 << 10
     private static let bytesOffset = 4096
     /// The size of one side's memory: what it writes for its own ring and for the other's.

@@ -40,6 +40,9 @@ enum Tuning {
     /// A file that blocks the thread that closes descriptors for this long does not delay the others further.
     static let longestClose = Duration.seconds(1)
 
+    /// The most threads that files may block as they are closed; beyond that the other descriptors wait.
+    static let blockedClosers = 16
+
     /// How long a thread leaves the processor between two attempts to lock a file that others test. A process that was
     /// stopped while it tests makes the others wait.
     static let timeBetweenLockAttempts = Duration.microseconds(200)

@@ -3,11 +3,18 @@
 
 import Synchronization
 
-/// The result of a call that another thread or a task waits for, and the waiter to notify.
+/// The result of a call that another thread or a task waits for, and the waiter to notify. The waiter gets the result
+/// once, so unlike the task waiter of MessagePort, which is woken to check again, it needs no loop around its wait.
 final class PerformOutcome<Success: Sendable>: Sendable {
+    private enum Stage: Sendable {
+        case pending
+        /// The call has returned; `finish` follows.
+        case returned(Result<Success, any Error>)
+        case over(Result<Success, any Error>)
+    }
+
     private struct State: Sendable {
-        var result: Result<Success, any Error>?
-        var isOver = false
+        var stage = Stage.pending
         var waiter: (@Sendable (Result<Success, any Error>) -> Void)?
     }
 
@@ -15,31 +22,34 @@ final class PerformOutcome<Success: Sendable>: Sendable {
 
     /// The result, when the call is over.
     var result: Result<Success, any Error>? {
-        state.withLock { $0.isOver ? $0.result : nil }
+        state.withLock { if case .over(let result) = $0.stage { result } else { nil } }
     }
 
     /// Stores the result of a call that has returned, for `finish`.
     func set(_ result: Result<Success, any Error>) {
-        state.withLock { $0.result = result }
+        state.withLock { $0.stage = .returned(result) }
     }
 
     /// Passes the waiter the result that was set, or else the given error.
     func finish(_ error: @autoclosure () -> any Error) {
         let (waiter, result) = state.withLock { state in
-            let result = state.result ?? .failure(error())
-            state.result = result
-            state.isOver = true
-            defer { state.waiter = nil }
-            return (state.waiter, result)
+            let result: Result<Success, any Error> =
+                switch state.stage {
+                case .pending: .failure(error())
+                case .returned(let result), .over(let result): result
+                }
+            state.stage = .over(result)
+            return (state.waiter.take(), result)
         }
         waiter?(result)
     }
 
     /// Calls the waiter once, with the result: now, or when the call is over.
     func whenOver(_ waiter: @escaping @Sendable (Result<Success, any Error>) -> Void) {
-        let result = state.withLock { state in
-            if !state.isOver { state.waiter = waiter }
-            return state.isOver ? state.result : nil
+        let result: Result<Success, any Error>? = state.withLock { state in
+            if case .over(let result) = state.stage { return result }
+            state.waiter = waiter
+            return nil
         }
         if let result { waiter(result) }
     }

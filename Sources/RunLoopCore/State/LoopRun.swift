@@ -13,9 +13,10 @@ struct LoopRun {
     let returnsAfterSource: Bool
     /// The run continues until its condition or its deadline ends it; neither a stop nor an empty mode does.
     let isConditional: Bool
-    /// The last event was timers, so a ready source goes first now.
+    /// The last wait found due timers, so a ready source goes first in the next. A main queue that goes first, without
+    /// a wait, leaves it as it is.
     var hasJustFiredTimers = false
-    /// The last event was the main queue, or there was none yet: it does not go before all others now.
+    /// The last pass served the main queue, or there was none yet: it does not go before all others now.
     var hasJustServedMainQueue = true
     /// How many events were handled since the kernel was last polled.
     var eventsSincePoll = 0

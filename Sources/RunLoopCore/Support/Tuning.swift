@@ -35,7 +35,7 @@ enum Tuning {
     /// How long the number of processors that this process may use is assumed not to change. Chosen, not measured.
     static let allowanceValidity = Duration.seconds(5)
 
-    // MARK: Scans. Chosen, not measured.
+    // MARK: Scans. Chosen, not measured, unless a decision is named.
 
     /// After this many events, or this time, the kernel is polled before the next event, so that a stream of events
     /// cannot starve descriptors. Decision 0007.
@@ -67,7 +67,7 @@ enum Tuning {
     /// See `registrationPrefetchDistance`. Decision 0022.
     static let sourcePrefetchDistance = 2
 
-    // MARK: Descriptors. Chosen, not measured.
+    // MARK: Descriptors. Chosen, not measured, unless a decision is named.
 
     /// The interval between attempts to watch a descriptor, or to serve the main queue, when the kernel lacks the
     /// resources for it.

@@ -26,7 +26,7 @@ public enum WaitStrategy: Hashable, Sendable {
     static let standard: WaitStrategy =
         switch sysEnvironment("PORT_WAIT") {
         case "blocking": .blocking
-        case "spinning": .spinning(for: .microseconds(100))
+        case "spinning": .spinning(for: Tuning.spinLimit)
         default: .adaptive
         }
 }

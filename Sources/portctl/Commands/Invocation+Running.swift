@@ -36,7 +36,7 @@ extension Invocation {
             return try Checks.serve(launcher)
         }
         let checks = Checks(
-            span: has("--quick") ? .milliseconds(100) : .milliseconds(1200),
+            span: has("--quick") ? Tuning.quickCheckSpan : Tuning.checkSpan,
             showsProgress: Console.isTerminal() && !has("--json"), server: try nameServer())
         let results = try checks.run(worker: Checks.launchWorker())
         let table = Table(

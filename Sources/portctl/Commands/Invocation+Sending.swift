@@ -66,7 +66,7 @@ extension Invocation {
         var bytes: [UInt8] = []
         do throws(SystemError) {
             while bytes.count <= limit ?? MessageLimits.payload,
-                let piece = try sysRead(descriptor, capacity: 1 << 16), !piece.isEmpty
+                let piece = try sysRead(descriptor, capacity: Tuning.pieceSize), !piece.isEmpty
             { bytes += piece }
         } catch {
             throw PortError(error, subject: .path(path))

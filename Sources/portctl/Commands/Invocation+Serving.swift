@@ -34,8 +34,9 @@ extension Invocation {
                 tracing?.stop()
                 Self.reply(message.bytes, to: message)
                 port.invalidate()
-                if !MachPort.flushReplies(within: Self.flushLimit) {
-                    Console.note("A client did not read within \(Self.flushLimit); what was left of its reply is lost.")
+                if !MachPort.flushReplies(within: Tuning.flushLimit) {
+                    Console.note(
+                        "A client did not read within \(Tuning.flushLimit); what was left of its reply is lost.")
                 }
                 return
             }
@@ -49,7 +50,7 @@ extension Invocation {
             return try port.receive(within: .seconds(3600))
         } catch {
             guard error.isShortage else { throw error }
-            sysSleep(Program.timeUntilRetry)
+            sysSleep(Tuning.timeUntilRetry)
             return nil
         }
     }
@@ -73,9 +74,6 @@ extension Invocation {
             throw error
         }
     }
-
-    /// How long the process stays for clients that read too slowly to have room for their replies.
-    private static let flushLimit = Duration.seconds(10)
 
     /// The requester may have gone meanwhile: then the reply has no receiver.
     private static func reply(_ bytes: [UInt8], to message: MachMessage) {
@@ -127,8 +125,8 @@ extension Invocation {
         while !epoll.wait(until: .distantFuture).contains(where: { $0.key == Interrupt.signalKey }) {
             guard starts.mayStart(at: .now) else {
                 Console.note(
-                    "The command was started \(StartLimit.count) times in \(StartLimit.span), and its clients still "
-                        + "wait; it is not started again.")
+                    "The command was started \(Tuning.startCount) times in \(Tuning.startSpan.components.seconds) "
+                        + "seconds, and its clients still wait; it is not started again.")
                 return ExitStatus.failure.rawValue
             }
             guard let process = try start(with: declared.rawValue, until: epoll) else { break }
@@ -154,7 +152,7 @@ extension Invocation {
                 guard error.isTemporary else { throw error }
                 if !hasReported { Console.note("The command cannot be started now: \(error) It is tried again.") }
                 hasReported = true
-                sysSleep(Program.timeUntilRetry)
+                sysSleep(Tuning.timeUntilRetry)
                 if epoll.wait(until: .distantPast).contains(where: { $0.key == Interrupt.signalKey }) { return nil }
             }
         }
@@ -164,18 +162,14 @@ extension Invocation {
 /// Limits how often a command is started: one that ends at once, without accepting its clients, would be started
 /// forever.
 struct StartLimit {
-    static let count = 5
-    static let span = "10 seconds"
-    private static let duration = Duration.seconds(10)
-
     private var starts: [MonotonicInstant] = []
 
     /// Counts a start.
     ///
     /// - Returns: false when there were too many.
     mutating func mayStart(at moment: MonotonicInstant) -> Bool {
-        starts.removeAll { $0.duration(to: moment) >= Self.duration }
+        starts.removeAll { $0.duration(to: moment) >= Tuning.startSpan }
         starts.append(moment)
-        return starts.count <= Self.count
+        return starts.count <= Tuning.startCount
     }
 }

@@ -6,9 +6,6 @@ import NamedPortServer
 
 /// A command and its arguments. It is searched for in `PATH` as a shell does it.
 struct Program {
-    /// How long to wait before what the system lacked the resources for is tried again.
-    static let timeUntilRetry = Duration.milliseconds(100)
-
     private let words: [String]
 
     init(_ words: [String]) {
@@ -118,7 +115,7 @@ struct Program {
                     throw error
                 }
             }
-            let hasCome = (try? interrupt.wait(until: .after(timeUntilRetry))) ?? false
+            let hasCome = (try? interrupt.wait(until: .after(Tuning.timeUntilRetry))) ?? false
             // A child that was not waited for keeps its number.
             if hasCome || hasAnswered, hasEnded(process) { return nil }
             if hasCome, let read = try? interrupt.readSignal(), let signal = answer(read) { kill(process, signal) }
@@ -169,10 +166,10 @@ struct Program {
             if poll(&polls, nfds_t(polls.count), -1) == -1, errno != EINTR { throw SystemError(errno) }
             if let number = writer?.rawValue, polls.last?.revents != 0 {
                 // A program that stops reading has enough.
-                rest = rest.dropFirst((try? sysWrite(number, rest.prefix(1 << 16))) ?? 0)
+                rest = rest.dropFirst((try? sysWrite(number, rest.prefix(Tuning.pieceSize))) ?? 0)
                 if polls[1].revents & Int16(POLLERR) != 0 { rest = [] }
             }
-            if polls[0].revents != 0, let piece = try sysRead(reading, capacity: 1 << 16) {
+            if polls[0].revents != 0, let piece = try sysRead(reading, capacity: Tuning.pieceSize) {
                 if piece.isEmpty { return output }
                 output += piece
             }

@@ -35,7 +35,7 @@ struct Checks {
 
     /// Runs all checks, and ends the worker.
     func run(worker: PortWorker) throws -> [CheckResult] {
-        let other = try worker.checkIn(within: .seconds(10))
+        let other = try worker.checkIn(within: limit)
         let thread = try ResidentThread(name: "bench")
         defer { thread.stop() }
         let near = Self.echoPort()
@@ -71,7 +71,7 @@ struct Checks {
         }
     }
 
-    private let limit = Duration.seconds(10)
+    private let limit = Tuning.answerLimit
     private let small = MachMessage(id: 1, bytes: [UInt8](repeating: 7, count: 32))
     private static let large = MachMessage(id: 1, bytes: [UInt8](repeating: 7, count: 1 << 20))
 

@@ -232,7 +232,7 @@ struct Doctor: Sendable {
             // The error appears here, so the worker's own output is discarded.
             let null = SharedDescriptor(try sysOpen("/dev/null", .reading))
             let worker = try Checks.launchWorker(["PORT_WAIT": "blocking"], standardError: null)
-            let other = try worker.checkIn(within: .seconds(10))
+            let other = try worker.checkIn(within: Tuning.answerLimit)
             defer { _ = try? worker.shutDown() }
             return (.works, try wakeUp(of: other))
         },
@@ -241,7 +241,7 @@ struct Doctor: Sendable {
     /// The median of half the time of a request and its reply: each of the two wakes one side.
     private static func wakeUp(of right: SendRight) throws -> String {
         ThreadRunLoop.current.waitStrategy = .blocking
-        let limit = Duration.seconds(10)
+        let limit = Tuning.answerLimit
         var times: [Duration] = []
         for _ in 0..<300 {
             let start = MonotonicInstant.now

@@ -113,10 +113,6 @@ struct Screen {
 
 /// Shows on a terminal how much of a long message has been sent.
 struct Progress: ~Copyable {
-    /// A shorter message is sent before a user could read the line.
-    private static let shortest = 1 << 20
-    private static let interval = Duration.milliseconds(100)
-
     private let isOver = ThreadEvent()
     private let thread: SystemThread?
 
@@ -124,14 +120,15 @@ struct Progress: ~Copyable {
     ///   - total: how many bytes there are.
     ///   - sent: returns how many of them have been sent; called on another thread.
     init(of total: Int, sent: @escaping @Sendable () -> Int) {
-        guard total >= Self.shortest, Console.isTerminal(STDERR_FILENO) else {
+        guard total >= Tuning.shortestProgress, Console.isTerminal(STDERR_FILENO) else {
             thread = nil
             return
         }
         thread = try? sysStartThread { [isOver] in
-            // A message that is sent sooner shows nothing.
-            if isOver.wait(until: .after(Self.interval)) { return }
-            repeat { Self.showLine(Self.line(sent(), of: total)) } while !isOver.wait(until: .after(Self.interval))
+            if isOver.wait(until: .after(Tuning.progressInterval)) { return }
+            repeat {
+                Self.showLine(Self.line(sent(), of: total))
+            } while !isOver.wait(until: .after(Tuning.progressInterval))
             Self.showLine("")
         }
     }
