@@ -4,7 +4,7 @@
 import TestSupport
 import Testing
 
-@Suite("CheckIn: the transcript", .census)
+@Suite("CheckIn: the transcript", .leakCheck)
 struct CheckInTranscriptTests {
     @Test("the worker of acts 1 and 2 is another thread, that of act 3 another process")
     func workers() async throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Words that the style page has replaced stay away from sources and pages.
-@Suite("Words", .census)
+@Suite("Words", .leakCheck)
 struct WordTests {
     private static let page = "Docs/Style.md"
 

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What holds between the messages that a handler gets in one go.
-@Suite("Streams", .census) struct StreamTests {
+@Suite("Streams", .leakCheck) struct StreamTests {
     /// Has `count` messages wait for a port of this thread's loop, and handles them in one run of it.
     private func handle(_ count: Int32, by port: MachPort) throws {
         let loop = ThreadRunLoop.current
