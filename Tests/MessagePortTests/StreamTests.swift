@@ -23,8 +23,8 @@ import Testing
     func anotherHandler() async throws {
         try await onNewThread {
             let seen = Mutex<[String]>([])
-            let note = { @Sendable (who: String, message: MachMessage) in
-                seen.withLock { $0.append("\(who) \(message.id)") }
+            let note = { @Sendable (handler: String, message: MachMessage) in
+                seen.withLock { $0.append("\(handler) \(message.id)") }
             }
             let port = MachPort { port, message in
                 note("first", message)

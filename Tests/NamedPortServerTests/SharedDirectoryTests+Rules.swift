@@ -28,7 +28,7 @@ extension SharedDirectoryTests {
             #expect(try take(Strangers.service, "org.example.store") == "error nameNotAllowed")
             try fixture.setRules(
                 """
-                # who may register what
+                # the users of each name
                 org.example.store \(Strangers.service)
                 org.example.*\t\(Strangers.client) \(Strangers.otherClient)
 
