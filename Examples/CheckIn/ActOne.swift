@@ -13,7 +13,7 @@ func actOne(_ files: [InputFile]) throws {
     Transcript.line("act 1: a worker thread that was given the main thread's port")
     let main = MainThread(files)
     try main.launchThread()
-    ThreadRunLoop.current.run(for: patience)
+    ThreadRunLoop.current.run(for: timeout)
     try main.finish()
 }
 
@@ -88,10 +88,10 @@ private final class MainThread: Sendable {
         let (file, distantPort) = state.withLock { ($0.rest.first, $0.distantPort) }
         if let file {
             Transcript.note("main", "sends message \(MessageID.count): \(file.name)")
-            try distantPort?.send(MachMessage(id: MessageID.count, bytes: file.bytes), within: patience)
+            try distantPort?.send(MachMessage(id: MessageID.count, bytes: file.bytes), within: timeout)
         } else {
             Transcript.note("main", "sends message \(MessageID.leave)")
-            try distantPort?.send(MachMessage(id: MessageID.leave), within: patience)
+            try distantPort?.send(MachMessage(id: MessageID.leave), within: timeout)
             state.withLock { $0.isDone = true }
         }
     }
@@ -144,7 +144,7 @@ private final class MyWorkerClass: Sendable {
         Transcript.note("worker", "checks in with message \(kCheckinMessage) and its own port")
         // Create the check-in message, and send it immediately.
         let message = MachMessage(id: kCheckinMessage, replyPort: myPort.makeSendRight())
-        try outPort.send(message, within: patience)
+        try outPort.send(message, within: timeout)
     }
 
     private func handlePortMessage(_ message: MachMessage, at port: MachPort) {
@@ -154,7 +154,7 @@ private final class MyWorkerClass: Sendable {
             Transcript.note("worker", "got message \(message.id), replies with message \(MessageID.counted)")
             let remotePort = state.withLock { $0.remotePort }
             do {
-                try remotePort?.send(MachMessage(id: MessageID.counted, text: counts.text), within: patience)
+                try remotePort?.send(MachMessage(id: MessageID.counted, text: counts.text), within: timeout)
             } catch {
                 leave("the worker's reply: \(error)")
             }

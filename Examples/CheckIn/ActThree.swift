@@ -13,19 +13,19 @@ func actThree(_ files: [InputFile], workerDies: Bool) throws {
     let arguments = (workerDies ? ["--worker-dies"] : []) + ["--worker"]
     let worker = try PortWorker.launchProcess(WorkerProgram("/proc/self/exe", arguments))
     do {
-        let port = try worker.checkIn(within: patience)
+        let port = try worker.checkIn(within: timeout)
         Transcript.note("main", "got message \(MessageID.checkIn), keeps the worker's port")
         let table = try count(files) { (request) throws(PortError) in
-            try port.request(request, sendLimit: patience, replyLimit: patience)
+            try port.request(request, sendLimit: timeout, replyLimit: timeout)
         }
         Transcript.note("main", "sends message \(MessageID.leave)")
-        let exit = try worker.shutDown(asking: MachMessage(id: MessageID.leave), within: patience)
+        let exit = try worker.shutDown(asking: MachMessage(id: MessageID.leave), within: timeout)
         guard exit == .exited(status: 0) else { throw Failure("the worker (\(worker.identity)) \(exit)") }
         Transcript.note("main", "the worker process has \(exit)")
         table.print()
     } catch let error as PortError where [.peerDied, .deadName, .workerExited].contains(error.code) {
         // The communication failed because the worker died: that is the error to report.
-        guard let exit = worker.waitForExit(within: patience) else { throw error }
+        guard let exit = worker.waitForExit(within: timeout) else { throw error }
         throw Failure("the worker (\(worker.identity)) \(exit)")
     }
 }
@@ -41,7 +41,7 @@ func workerProcess(dies: Bool) throws {
             if dies { kill(getpid(), SIGKILL) }
             Transcript.note("worker", "got message \(message.id), replies")
             try? message.reply(
-                MachMessage(id: MessageID.counted, text: Counts(of: message.bytes).text), within: patience)
+                MachMessage(id: MessageID.counted, text: Counts(of: message.bytes).text), within: timeout)
         default:
             Transcript.note("worker", "got message \(message.id), leaves")
             port.invalidate()
@@ -50,7 +50,7 @@ func workerProcess(dies: Bool) throws {
     }
     try myPort.schedule()
     Transcript.note("worker", "checks in with message \(MessageID.checkIn) and its own port")
-    try mainPort.checkIn(myPort, within: patience)
+    try mainPort.checkIn(myPort, within: timeout)
     loop.run()
     if myPort.isValid { throw Failure("the main side is gone") }
 }

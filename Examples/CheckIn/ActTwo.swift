@@ -69,10 +69,10 @@ private final class NamedBoss: Sendable {
     func countAll(_ files: [InputFile]) throws -> Table {
         let worker = try waitForCheckIn()
         let table = try count(files) { (request) throws(PortError) in
-            try worker.request(request, sendLimit: patience, replyLimit: patience)
+            try worker.request(request, sendLimit: timeout, replyLimit: timeout)
         }
         Transcript.note("main", "sends message \(MessageID.leave)")
-        try worker.send(MachMessage(id: MessageID.leave), sendLimit: patience)
+        try worker.send(MachMessage(id: MessageID.leave), sendLimit: timeout)
         return table
     }
 
@@ -82,7 +82,7 @@ private final class NamedBoss: Sendable {
     }
 
     private func waitForCheckIn() throws -> RemoteMessagePort {
-        _ = loop.run(for: patience)
+        _ = loop.run(for: timeout)
         let (name, failure) = state.value.withLock { ($0.workerName, $0.failure) }
         if let failure { throw failure }
         guard let name else { throw Failure("the worker did not check in") }
@@ -108,7 +108,7 @@ private func namedWorker(mainName: String) throws {
     }
     try myPort.schedule()
     Transcript.note("worker", "checks in with message \(MessageID.checkIn) and the name of its port")
-    try mainPort.send(MachMessage(id: MessageID.checkIn, text: myPort.name ?? ""), sendLimit: patience)
+    try mainPort.send(MachMessage(id: MessageID.checkIn, text: myPort.name ?? ""), sendLimit: timeout)
     loop.run()
     mainPort.invalidate()
     if myPort.isValid { throw Failure("the main side is gone") }

@@ -33,7 +33,7 @@ func count(_ files: [InputFile], asking worker: (MachMessage) throws(PortError) 
 }
 
 /// How long each step may take before the program gives up.
-let patience = Duration.seconds(30)
+let timeout = Duration.seconds(30)
 
 /// Why the program ended early; its text is the one line on standard error.
 struct Failure: Error, CustomStringConvertible {

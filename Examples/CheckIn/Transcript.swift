@@ -14,8 +14,8 @@ enum Transcript {
     }
 
     /// Notes what a side of the conversation did.
-    static func note(_ who: String, _ what: String) {
-        line("  \(who) (\(whereabouts)): \(what)")
+    static func note(_ side: String, _ what: String) {
+        line("  \(side) (\(whereabouts)): \(what)")
     }
 
     /// The calling process and thread.

@@ -10,17 +10,17 @@ import Synchronization
 final class PollingThread: Sendable {
     private struct State {
         var actions: [@Sendable () -> Void] = []
-        var looks = 0
-        var emptyLooks = 0
+        var polls = 0
+        var emptyPolls = 0
         var mustEnd = false
     }
 
     private let state = Mutex(State())
 
-    /// How often it woke.
-    var looks: Int { state.withLock { $0.looks } }
-    /// How many of these times it found nothing.
-    var emptyLooks: Int { state.withLock { $0.emptyLooks } }
+    /// How often it polled.
+    var polls: Int { state.withLock { $0.polls } }
+    /// How many of these polls found nothing.
+    var emptyPolls: Int { state.withLock { $0.emptyPolls } }
 
     func start() {
         Thread.detachNewThread { self.main() }
@@ -38,8 +38,8 @@ final class PollingThread: Sendable {
         while !state.withLock({ $0.mustEnd }) {
             let actions = state.withLock { state in
                 defer { state.actions = [] }
-                state.looks += 1
-                if state.actions.isEmpty { state.emptyLooks += 1 }
+                state.polls += 1
+                if state.actions.isEmpty { state.emptyPolls += 1 }
                 return state.actions
             }
             for action in actions { action() }

@@ -31,8 +31,8 @@ func pollingThread() {
     thread.start()
     giveTasks { task in thread.queueAction(task) }
     thread.stop()
-    let (looks, forNothing) = (thread.looks, thread.emptyLooks)
-    print("polling thread: \(taskCount) tasks, woke about \(looks) times, about \(forNothing) times for nothing")
+    let (polls, forNothing) = (thread.polls, thread.emptyPolls)
+    print("polling thread: \(taskCount) tasks, woke about \(polls) times, about \(forNothing) times for nothing")
 }
 
 func residentThread() throws {

@@ -45,7 +45,7 @@ import Testing
         #expect(fcntl(inherited, F_GETFD) & FD_CLOEXEC == 0)
         let right = try #require(try Bootstrap.adopt("\(inherited):\(sysStatus(inherited).inode)"))
         #expect(fcntl(inherited, F_GETFD) & FD_CLOEXEC != 0)
-        try right.send(MachMessage(id: 100), within: patience)
+        try right.send(MachMessage(id: 100), within: longTimeout)
         var (_, bytes) = try sysReceivePacket(ours.rawValue, limit: 100)
         // With PORT_RING=always rings are offered first.
         if PacketHeader(bytes)?.kind == .ring { (_, bytes) = try sysReceivePacket(ours.rawValue, limit: 100) }

@@ -16,7 +16,7 @@ import Testing
     func early(kind: String, argument: String) async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker(kind, argument))
-            let error = try #require(failure { _ = try worker.checkIn(within: patience) })
+            let error = try #require(failure { _ = try worker.checkIn(within: longTimeout) })
             #expect(error.code == .workerExited)
             #expect(error.worker == worker.identity)
             let exit = kind == "crash" ? WorkerExit.signalled(SIGUSR1) : .exited(status: try #require(Int32(argument)))
@@ -33,7 +33,7 @@ import Testing
             #expect(error?.code == .checkInTimedOut)
             #expect(error?.worker == worker.identity)
             #expect(worker.exit == nil)
-            _ = try worker.shutDown(asking: leave, within: patience)
+            _ = try worker.shutDown(asking: leave, within: longTimeout)
         }
     }
 
@@ -41,8 +41,8 @@ import Testing
     func brief() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("brief"))
-            #expect(worker.waitForExit(within: patience) == .exited(status: 7))
-            _ = try worker.checkIn(within: patience)
+            #expect(worker.waitForExit(within: longTimeout) == .exited(status: 7))
+            _ = try worker.checkIn(within: longTimeout)
             #expect(worker.sendRight?.isDead == true)
         }
     }
@@ -51,8 +51,8 @@ import Testing
     func chatty() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("chatty", "80"), queueLimit: 200)
-            #expect(worker.waitForExit(within: patience) == .exited(status: 7))
-            _ = try worker.checkIn(within: patience)
+            #expect(worker.waitForExit(within: longTimeout) == .exited(status: 7))
+            _ = try worker.checkIn(within: longTimeout)
             #expect(worker.sendRight?.isDead == true)
             #expect(worker.port.queueCount == 80)
         }
@@ -151,8 +151,8 @@ import Testing
         try await withWorkers(leaving: .anything) { scratch in
             let brief = try PortWorker.launchProcess(scratch.worker("brief"))
             let silent = try PortWorker.launchProcess(scratch.worker("silent"))
-            _ = try brief.checkIn(within: patience)
-            #expect(brief.waitForExit(within: patience) == .exited(status: 7))
+            _ = try brief.checkIn(within: longTimeout)
+            #expect(brief.waitForExit(within: longTimeout) == .exited(status: 7))
             let (error, calls) = SystemCallFaults.counting {
                 failure {
                     _ = try PortWorker.checkIn([brief, silent], until: .after(.milliseconds(50)), WorkerWait())
@@ -161,7 +161,7 @@ import Testing
             #expect(error?.worker == silent.identity)
             // Some for what had come before; a descriptor that stays readable would wake the loop thousands of times.
             #expect(calls[.epoll_wait, default: 0] < 200, "\(calls)")
-            _ = try silent.shutDown(within: patience)
+            _ = try silent.shutDown(within: longTimeout)
         }
     }
 
@@ -181,12 +181,12 @@ import Testing
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
             let faults = SystemCallFaults.with([.init(.epoll_create, .fail(EMFILE), times: 10)]) {
-                failure { _ = try worker.checkIn(within: patience) }
+                failure { _ = try worker.checkIn(within: longTimeout) }
             }
             // A worker that checked in before the wait needs no descriptor.
             #expect(faults.result == nil || faults.result?.code == .descriptorLimit)
-            _ = try worker.checkIn(within: patience)
-            try worker.shutDown(asking: leave, within: patience)
+            _ = try worker.checkIn(within: longTimeout)
+            try worker.shutDown(asking: leave, within: longTimeout)
         }
     }
     #endif
@@ -198,8 +198,8 @@ import Testing
             guard case .process(let id) = worker.identity else { return #expect(Bool(false)) }
             var status: CInt = 0
             #expect(waitpid(id, &status, 0) == id)
-            #expect(worker.waitForExit(within: patience) == .unknown)
-            #expect(failure { _ = try worker.checkIn(within: patience) }?.workerExit == .unknown)
+            #expect(worker.waitForExit(within: longTimeout) == .unknown)
+            #expect(failure { _ = try worker.checkIn(within: longTimeout) }?.workerExit == .unknown)
         }
     }
 
@@ -211,7 +211,7 @@ import Testing
             signal(SIGCHLD, SIG_IGN)
             for _ in 0..<20 {
                 let worker = try PortWorker.launchProcess(WorkerProgram(program, ["worker", "exit", "3"]))
-                let error = failure { _ = try worker.checkIn(within: patience) }
+                let error = failure { _ = try worker.checkIn(within: longTimeout) }
                 try #require(error?.workerExit == .unknown)
             }
         }
@@ -230,10 +230,10 @@ import Testing
                     nanosleep(&left, nil)
                     kill(id, SIGKILL)
                 }
-                let error = failure { _ = try worker.checkIn(within: patience) }
+                let error = failure { _ = try worker.checkIn(within: longTimeout) }
                 try killer.join()
                 if let error { #expect(error.workerExit == .signalled(SIGKILL)) }
-                #expect(worker.waitForExit(within: patience) == .signalled(SIGKILL))
+                #expect(worker.waitForExit(within: longTimeout) == .signalled(SIGKILL))
             }
         }
     }

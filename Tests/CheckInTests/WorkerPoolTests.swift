@@ -13,10 +13,10 @@ import Testing
             let pool = try PortWorkerPool(count: 8) { number in
                 try PortWorker.launchThread(name: "port worker \(number)", reversingBody)
             }
-            let rights = try pool.checkIn(within: patience)
+            let rights = try pool.checkIn(within: longTimeout)
             #expect(Set(rights).count == 8)
             for (number, right) in rights.enumerated() { #expect(try right.ask(1, "\(number)x") == "x\(number)") }
-            #expect(try pool.shutDown(asking: leave, within: patience) == Array(repeating: .threadEnded, count: 8))
+            #expect(try pool.shutDown(asking: leave, within: longTimeout) == Array(repeating: .threadEnded, count: 8))
         }
     }
 
@@ -24,10 +24,10 @@ import Testing
     func processes() async throws {
         try await withWorkers { scratch in
             let pool = try PortWorkerPool(count: 8) { _ in try PortWorker.launchProcess(scratch.worker("serve")) }
-            let rights = try pool.checkIn(within: patience)
+            let rights = try pool.checkIn(within: longTimeout)
             let processes = try rights.map { try $0.ask(2) }
             #expect(processes == pool.workers.map { $0.identity.description.replacing("process ", with: "") })
-            let exits = try pool.shutDown(asking: leave, within: patience)
+            let exits = try pool.shutDown(asking: leave, within: longTimeout)
             #expect(exits == Array(repeating: .exited(status: 0), count: 8))
         }
     }
@@ -38,7 +38,7 @@ import Testing
             let pool = try PortWorkerPool(count: 3) {
                 try PortWorker.launchProcess($0 == number ? scratch.worker("exit", "4") : scratch.worker("silent"))
             }
-            let error = failure { _ = try pool.checkIn(within: patience) }
+            let error = failure { _ = try pool.checkIn(within: longTimeout) }
             #expect(error?.code == .workerExited)
             #expect(error?.worker == pool.workers[number].identity)
             #expect(error?.workerExit == .exited(status: 4))
@@ -59,20 +59,20 @@ import Testing
                         mayGoOn.wait()
                     }
                     try port.schedule()
-                    try parent.checkIn(port, within: patience)
+                    try parent.checkIn(port, within: longTimeout)
                 }
             }
-            let busy = try pool.checkIn(within: patience)[0]
-            try busy.send(MachMessage(id: 1), within: patience)
+            let busy = try pool.checkIn(within: longTimeout)[0]
+            try busy.send(MachMessage(id: 1), within: longTimeout)
             isBusy.wait()
             #expect(try busy.trySend(MachMessage(id: 1)))
             #expect(try !busy.trySend(MachMessage(id: 1)))
             let other = pool.workers[1]
             let opener = runOnThread {
-                _ = other.waitForExit(within: patience)
+                _ = other.waitForExit(within: longTimeout)
                 mayGoOn.open()
             }
-            #expect(try pool.shutDown(asking: leave, within: patience) == [.threadEnded, .threadEnded])
+            #expect(try pool.shutDown(asking: leave, within: longTimeout) == [.threadEnded, .threadEnded])
             try opener.join()
             // It did not stop because of the limit: it was asked to leave, and has handled that.
             #expect(other.sendRight?.isDead == true)
@@ -86,11 +86,11 @@ import Testing
                 try PortWorker.launchThread { if number != 1 { try reversingBody($0) } }
             }
             let quick = [pool.workers[0], pool.workers[2]]
-            for worker in quick { _ = try worker.checkIn(within: patience) }
+            for worker in quick { _ = try worker.checkIn(within: longTimeout) }
             let error = failure { _ = try pool.checkIn(within: .milliseconds(20)) }
             #expect(error?.code == .checkInTimedOut)
             #expect(error?.worker == pool.workers[1].identity)
-            #expect(pool.workers.allSatisfy { $0.waitForExit(within: patience) == .threadEnded })
+            #expect(pool.workers.allSatisfy { $0.waitForExit(within: longTimeout) == .threadEnded })
         }
     }
 
@@ -127,10 +127,10 @@ import Testing
     func checkIn() async throws {
         try await withScratchDirectory { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-            let right = try await worker.checkIn(within: patience)
+            let right = try await worker.checkIn(within: longTimeout)
             // On a thread of its own: a request runs that thread's loop, which a pool's thread would keep.
             #expect(try await onNewThread { try right.ask(1, "abc") } == "cba")
-            try await right.send(leave, within: patience)
+            try await right.send(leave, within: longTimeout)
             #expect(try await worker.exited() == .exited(status: 0))
         }
     }
@@ -138,12 +138,12 @@ import Testing
     @Test("a task waits for a whole pool, and learns which one fails")
     func pool() async throws {
         let pool = try PortWorkerPool(count: 4) { _ in try PortWorker.launchThread(reversingBody) }
-        #expect(try await pool.checkIn(within: patience).count == 4)
-        #expect(try await pool.shutDown(asking: leave, within: patience) == Array(repeating: .threadEnded, count: 4))
+        #expect(try await pool.checkIn(within: longTimeout).count == 4)
+        #expect(try await pool.shutDown(asking: leave, within: longTimeout) == Array(repeating: .threadEnded, count: 4))
         let failing = try PortWorkerPool(count: 2) { number in
             try PortWorker.launchThread { _ in if number == 1 { throw CancellationError() } }
         }
-        let error = await #expect(throws: PortError.self) { _ = try await failing.checkIn(within: patience) }
+        let error = await #expect(throws: PortError.self) { _ = try await failing.checkIn(within: longTimeout) }
         #expect(error?.worker == failing.workers[1].identity)
     }
 
@@ -157,7 +157,7 @@ import Testing
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
         #expect(worker.exit == nil)
-        let ending = Task { try await worker.shutDown(asking: leave, within: patience) }
+        let ending = Task { try await worker.shutDown(asking: leave, within: longTimeout) }
         ending.cancel()
         #expect(try await ending.value == .threadEnded, "an end that has begun is waited for")
         #expect(try await worker.exited() == .threadEnded)

@@ -14,7 +14,7 @@ import Testing
     func checkIn() async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-            let right = try worker.checkIn(within: patience)
+            let right = try worker.checkIn(within: longTimeout)
             #expect(worker.sendRight == right)
             guard case .process(let id) = worker.identity else { return #expect(Bool(false)) }
             #expect(try right.ask(2) == "\(id)")
@@ -23,7 +23,7 @@ import Testing
             // It is retained as long as the worker lives, and is in no queue: its process's account is free of it.
             #expect(worker.checkInMessage?.envelope.isCharged == false)
             #expect(worker.exit == nil)
-            #expect(try worker.shutDown(asking: leave, within: patience) == .exited(status: 0))
+            #expect(try worker.shutDown(asking: leave, within: longTimeout) == .exited(status: 0))
             #expect(kill(id, 0) == -1 && errno == ESRCH)
         }
     }
@@ -32,7 +32,7 @@ import Testing
     func isSender() async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-            let right = try worker.checkIn(within: patience)
+            let right = try worker.checkIn(within: longTimeout)
             let notices = Counter("no-senders notices")
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
@@ -43,8 +43,8 @@ import Testing
             }
             ThreadRunLoop.current.run(for: .zero)
             #expect(notices.value == 0)
-            try right.send(leave, within: patience)
-            #expect(worker.waitForExit(within: patience) == .exited(status: 0))
+            try right.send(leave, within: longTimeout)
+            #expect(worker.waitForExit(within: longTimeout) == .exited(status: 0))
             worker.port.localPort.receiveFromSockets()
             ThreadRunLoop.current.run(for: .zero)
             #expect(notices.value == 1)
@@ -56,8 +56,8 @@ import Testing
     func checkInByRequest() async throws {
         try await withWorkers { scratch in
             var worker: PortWorker? = try PortWorker.launchProcess(scratch.worker("asking"))
-            _ = try worker?.checkIn(within: patience)
-            #expect(worker?.waitForExit(within: patience) == .exited(status: 7))
+            _ = try worker?.checkIn(within: longTimeout)
+            #expect(worker?.waitForExit(within: longTimeout) == .exited(status: 7))
             #expect(worker?.checkInMessage?.expectsReply == true)
             // The connection is found closed, and the port no longer has it.
             worker?.port.localPort.receiveFromSockets()
@@ -73,7 +73,7 @@ import Testing
     func fullPort() async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"), queueLimit: 1)
-            let right = try worker.checkIn(within: patience)
+            let right = try worker.checkIn(within: longTimeout)
             let directory = try PortDirectory.open(path: scratch.path("ports"))
             let remote = SendRight(
                 try #require(try RightsTable.connect(to: worker.port.localPort.address(in: directory))))
@@ -89,7 +89,7 @@ import Testing
             }
             began.wait()
             for number in 0..<50 { #expect(try right.ask(1, "\(number)x").first == "x") }
-            try right.send(leave, within: patience)
+            try right.send(leave, within: longTimeout)
             #expect(try waiter.join() < 20)
             withExtendedLifetime(remote) {}
         }
@@ -112,13 +112,13 @@ import Testing
             began.wait()
             // The worker's check-in is in the socket now or later; no other code can see it there.
             let other = try PortWorker.launchProcess(scratch.worker("serve"))
-            for _ in 0..<50 { _ = try other.checkIn(within: patience).ask(1, "abc") }
+            for _ in 0..<50 { _ = try other.checkIn(within: longTimeout).ask(1, "abc") }
             #expect(try worker.port.tryReceive()?.id == 1)
             let (found, passCount) = try waiter.join()
             #expect(try found.ask(1, "abc") == "cba")
             #expect(passCount < 20)
-            try worker.shutDown(asking: leave, within: patience)
-            try other.shutDown(asking: leave, within: patience)
+            try worker.shutDown(asking: leave, within: longTimeout)
+            try other.shutDown(asking: leave, within: longTimeout)
         }
     }
 
@@ -126,11 +126,11 @@ import Testing
     func noNames() async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-            _ = try worker.checkIn(within: patience)
+            _ = try worker.checkIn(within: longTimeout)
             let files = try sysList(scratch.path("swift-ports/sockets"))
             #expect(files.count { !$0.hasSuffix(".lock") } == 1, "the worker's own socket alone: \(files)")
             #expect(worker.port.localPort.state.withLock { $0.coldState.address } == nil)
-            try worker.shutDown(asking: leave, within: patience)
+            try worker.shutDown(asking: leave, within: longTimeout)
         }
     }
 
@@ -141,11 +141,11 @@ import Testing
             let leak = dup(STDERR_FILENO)
             defer { close(leak) }
             let worker = try PortWorker.launchProcess(scratch.worker("facts"))
-            _ = try worker.checkIn(within: patience)
+            _ = try worker.checkIn(within: longTimeout)
             let facts = try #require(worker.checkInMessage?.text).split(separator: "\n")
             #expect(facts.first == "descriptors 0 1 2 3")
             #expect(facts.contains("closing 3"), "what the child starts gets the bootstrap descriptor: \(facts)")
-            try worker.shutDown(asking: leave, within: patience)
+            try worker.shutDown(asking: leave, within: longTimeout)
         }
     }
 
@@ -164,14 +164,14 @@ import Testing
             let before = signal(SIGUSR2, SIG_IGN)
             defer { _ = signal(SIGUSR2, before) }
             let worker = try PortWorker.launchProcess(program)
-            _ = try worker.checkIn(within: patience)
+            _ = try worker.checkIn(within: longTimeout)
             let facts = try #require(worker.checkInMessage?.text).split(separator: "\n").map(String.init)
             #expect(facts.contains("variable a = b"))
             #expect(facts.contains("home none"))
             #expect(facts.contains("directory /"))
             #expect(facts.contains("SigBlk:0000000000000000"), "\(facts)")
             #expect(facts.contains("SigIgn:0000000000000000"), "\(facts)")
-            try worker.shutDown(asking: leave, within: patience)
+            try worker.shutDown(asking: leave, within: longTimeout)
         }
     }
 
@@ -185,9 +185,9 @@ import Testing
             var program = try scratch.worker("serve")
             program.standardOutput = writing
             let worker = try PortWorker.launchProcess(program)
-            try worker.checkIn(within: patience).send(MachMessage(id: 4, text: "hello"), within: patience)
+            try worker.checkIn(within: longTimeout).send(MachMessage(id: 4, text: "hello"), within: longTimeout)
             #expect(try sysRead(reading.rawValue, capacity: 100) == Array("note hello\n".utf8))
-            try worker.shutDown(asking: leave, within: patience)
+            try worker.shutDown(asking: leave, within: longTimeout)
         }
     }
 
@@ -197,22 +197,22 @@ import Testing
             let notices = Recorder<String>()
             let loop = ThreadRunLoop.current
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-            let right = try worker.checkIn(within: patience)
+            let right = try worker.checkIn(within: longTimeout)
             try worker.notifyWhenExited { notices.append("one \($0)") }
             try worker.notifyWhenExited { exit in
                 #expect(loop.isCurrent)
                 notices.append("two \(exit)")
                 loop.stop()
             }
-            try right.send(MachMessage(id: 5), within: patience)
+            try right.send(MachMessage(id: 5), within: longTimeout)
             loop.add(RunLoopSource {})
-            loop.run(for: patience)
+            loop.run(for: longTimeout)
             #expect(worker.exit == .signalled(SIGKILL))
             try worker.notifyWhenExited { _ in
                 notices.append("three")
                 loop.stop()
             }
-            loop.run(for: patience)
+            loop.run(for: longTimeout)
             #expect(notices.elements == ["one died of signal 9", "two died of signal 9", "three"])
         }
     }
@@ -221,9 +221,9 @@ import Testing
     func orphan() async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-            _ = try worker.checkIn(within: patience)
+            _ = try worker.checkIn(within: longTimeout)
             worker.port.invalidate()
-            #expect(worker.waitForExit(within: patience) == .exited(status: 0))
+            #expect(worker.waitForExit(within: longTimeout) == .exited(status: 0))
         }
     }
 
@@ -231,8 +231,8 @@ import Testing
     func release() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             var worker: PortWorker? = try PortWorker.launchProcess(scratch.worker("stubborn"))
-            _ = try worker?.checkIn(within: patience)
-            worker = nil  // the census finds no child
+            _ = try worker?.checkIn(within: longTimeout)
+            worker = nil  // the leak check finds no child
         }
     }
 
@@ -241,15 +241,15 @@ import Testing
         try await withWorkers(leaving: .anything) { scratch in
             // On a busy machine it may need longer to exit than the limit: the next limit is longer.
             var (limit, hasGone) = (Duration.milliseconds(50), false)
-            while !hasGone, limit < patience {
+            while !hasGone, limit < longTimeout {
                 let worker = try PortWorker.launchProcess(scratch.worker("stubborn"))
-                _ = try worker.checkIn(within: patience)
+                _ = try worker.checkIn(within: longTimeout)
                 do throws(PortError) {
                     #expect(try worker.shutDown(asking: leave, within: limit) == .signalled(SIGKILL))
                     hasGone = true
                 } catch {
                     #expect(error.code == .workerStillRunning)
-                    #expect(worker.waitForExit(within: patience) == .signalled(SIGKILL))
+                    #expect(worker.waitForExit(within: longTimeout) == .signalled(SIGKILL))
                     limit *= 4
                 }
             }
@@ -261,9 +261,9 @@ import Testing
     func terminated() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-            _ = try worker.checkIn(within: patience)
-            #expect(try worker.shutDown(within: patience) == .signalled(SIGTERM))
-            #expect(try worker.shutDown(within: patience) == .signalled(SIGTERM))
+            _ = try worker.checkIn(within: longTimeout)
+            #expect(try worker.shutDown(within: longTimeout) == .signalled(SIGTERM))
+            #expect(try worker.shutDown(within: longTimeout) == .signalled(SIGTERM))
         }
     }
 
@@ -271,8 +271,8 @@ import Testing
     func lastWords() async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("lastwords", "2000"), queueLimit: 4000)
-            _ = try worker.checkIn(within: patience)
-            #expect(try worker.shutDown(asking: leave, within: patience) == .exited(status: 0))
+            _ = try worker.checkIn(within: longTimeout)
+            #expect(try worker.shutDown(asking: leave, within: longTimeout) == .exited(status: 0))
         }
     }
 

@@ -40,11 +40,11 @@ import Testing
             let calls = try refused.counting {
                 for _ in 0..<2 {
                     let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-                    let right = try worker.checkIn(within: patience)
+                    let right = try worker.checkIn(within: longTimeout)
                     guard case .process(let id) = worker.identity else { return #expect(Bool(false)) }
                     #expect(try right.ask(2) == "\(id)")
                     #expect(worker.exit == nil)
-                    #expect(try worker.shutDown(asking: leave, within: patience) == .exited(status: 0))
+                    #expect(try worker.shutDown(asking: leave, within: longTimeout) == .exited(status: 0))
                     #expect(kill(id, 0) == -1 && errno == ESRCH)
                 }
             }
@@ -60,14 +60,14 @@ import Testing
                 let exits = Recorder<String>()
                 let loop = ThreadRunLoop.current
                 let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-                let right = try worker.checkIn(within: patience)
+                let right = try worker.checkIn(within: longTimeout)
                 try worker.notifyWhenExited { exit in
                     exits.append("\(exit)")
                     loop.stop()
                 }
-                try right.send(MachMessage(id: 5), within: patience)
+                try right.send(MachMessage(id: 5), within: longTimeout)
                 loop.add(RunLoopSource {})
-                loop.run(for: patience)
+                loop.run(for: longTimeout)
                 #expect(exits.elements == ["died of signal 9"])
             }
         }
@@ -79,13 +79,13 @@ import Testing
         try await withWorkers(leaving: .anything) { scratch in
             _ = try refused.counting {
                 let brief = try PortWorker.launchProcess(scratch.worker("exit", "3"))
-                #expect(failure { _ = try brief.checkIn(within: patience) }?.workerExit == .exited(status: 3))
+                #expect(failure { _ = try brief.checkIn(within: longTimeout) }?.workerExit == .exited(status: 3))
                 var worker: PortWorker? = try PortWorker.launchProcess(scratch.worker("stubborn"))
-                _ = try worker?.checkIn(within: patience)
-                worker = nil  // the census finds no child
+                _ = try worker?.checkIn(within: longTimeout)
+                worker = nil  // the leak check finds no child
                 let asked = try PortWorker.launchProcess(scratch.worker("serve"))
-                _ = try asked.checkIn(within: patience)
-                #expect(try asked.shutDown(within: patience) == .signalled(SIGTERM))
+                _ = try asked.checkIn(within: longTimeout)
+                #expect(try asked.shutDown(within: longTimeout) == .signalled(SIGTERM))
             }
         }
     }
@@ -97,12 +97,12 @@ import Testing
         try await withWorkers(leaving: .anything) { scratch in
             let calls = try refused.counting {
                 let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-                _ = try worker.checkIn(within: patience)
+                _ = try worker.checkIn(within: longTimeout)
                 guard case .process(let id) = worker.identity else { return #expect(Bool(false)) }
                 #expect(kill(id, SIGKILL) == 0)
                 #expect(waitpid(id, nil, 0) == id)
                 try worker.record.process?.signal(SIGKILL)
-                #expect(worker.waitForExit(within: patience) == .unknown)
+                #expect(worker.waitForExit(within: longTimeout) == .unknown)
             }
             #expect(calls[.kill] == nil)
         }

@@ -29,9 +29,9 @@ func withWorkers(
 }
 
 extension SendRight {
-    /// Asks for a text, with the watchdog's patience.
+    /// Asks for a text, with the watchdog's limit.
     func ask(_ id: Int32, _ text: String = "") throws -> String {
-        try request(MachMessage(id: id, text: text), sendLimit: patience, replyLimit: patience).text
+        try request(MachMessage(id: id, text: text), sendLimit: longTimeout, replyLimit: longTimeout).text
     }
 }
 
@@ -42,18 +42,18 @@ extension SendRight {
         try? message.reply(MachMessage(id: message.id, bytes: message.bytes.reversed()))
     }
     try port.schedule()
-    try parent.checkIn(port, within: patience)
+    try parent.checkIn(port, within: longTimeout)
 }
 
-extension Trait where Self == Census {
-    /// The census, with the threads of the library that a test must not leave behind.
+extension Trait where Self == LeakCheck {
+    /// The leak check, with the threads of the library that a test must not leave behind.
     static var workers: Self {
-        .census(threadNames: ["port worker"], warmingUp: { ReservedDescriptor.shared.reserve() })
+        .leakCheck(threadNames: ["port worker"], warmingUp: { ReservedDescriptor.shared.reserve() })
     }
 
     /// The same, for tests with waiting threads that are not joined: for the async forms, and for ends of processes
     /// where there are no process descriptors.
     static var asyncWorkers: Self {
-        .census(threadNames: ["port worker"], settles: true, warmingUp: { ReservedDescriptor.shared.reserve() })
+        .leakCheck(threadNames: ["port worker"], settles: true, warmingUp: { ReservedDescriptor.shared.reserve() })
     }
 }

@@ -12,12 +12,12 @@ import Testing
     func checkIn() async throws {
         try await onNewThread {
             let worker = try PortWorker.launchThread(reversingBody)
-            let right = try worker.checkIn(within: patience)
+            let right = try worker.checkIn(within: longTimeout)
             #expect(worker.sendRight == right)
             #expect(worker.checkInMessage?.id == 100)
             #expect(try right.ask(1, "abc") == "cba")
             #expect(worker.exit == nil)
-            #expect(try worker.shutDown(asking: leave, within: patience) == .threadEnded)
+            #expect(try worker.shutDown(asking: leave, within: longTimeout) == .threadEnded)
             #expect(right.isDead)
         }
     }
@@ -30,9 +30,9 @@ import Testing
                 ids.append(ThreadRunLoop.current.threadID)
                 try reversingBody(parent)
             }
-            _ = try worker.checkIn(within: patience)
+            _ = try worker.checkIn(within: longTimeout)
             #expect(worker.identity == .thread(name: "port worker 7", id: try #require(ids.elements.first)))
-            try worker.shutDown(within: patience)
+            try worker.shutDown(within: longTimeout)
         }
     }
 
@@ -48,15 +48,15 @@ import Testing
                 },
                 {
                     try reversingBody($0)
-                    try $0.send(MachMessage(id: 1, text: "one"), within: patience)
+                    try $0.send(MachMessage(id: 1, text: "one"), within: longTimeout)
                     try $0.checkIn(MachPort())
-                    try $0.send(MachMessage(id: 2, text: "two"), within: patience)
+                    try $0.send(MachMessage(id: 2, text: "two"), within: longTimeout)
                 })
             try worker.port.schedule()
-            loop.run(for: patience)
+            loop.run(for: longTimeout)
             #expect(seen.elements == ["1 one", "100 ", "2 two"])
             #expect(worker.sendRight != nil)
-            try worker.shutDown(within: patience)
+            try worker.shutDown(within: longTimeout)
         }
     }
 
@@ -65,11 +65,11 @@ import Testing
         try await onNewThread {
             struct Refusal: Error, CustomStringConvertible { let description = "no work today" }
             let worker = try PortWorker.launchThread { _ in throw Refusal() }
-            let error = failure { _ = try worker.checkIn(within: patience) }
+            let error = failure { _ = try worker.checkIn(within: longTimeout) }
             #expect(error?.code == .workerExited)
             #expect(error?.workerExit == .threadFailed("no work today"))
             #expect(error?.worker == worker.identity)
-            #expect(worker.waitForExit(within: patience) == .threadFailed("no work today"))
+            #expect(worker.waitForExit(within: longTimeout) == .threadFailed("no work today"))
         }
     }
 
@@ -81,7 +81,7 @@ import Testing
             #expect(error?.code == .checkInTimedOut)
             #expect(error?.worker == worker.identity)
             #expect(failure { _ = try worker.checkIn(within: .zero) }?.code == .checkInTimedOut)
-            #expect(try worker.shutDown(asking: leave, within: patience) == .threadEnded)
+            #expect(try worker.shutDown(asking: leave, within: longTimeout) == .threadEnded)
         }
     }
 
@@ -94,7 +94,7 @@ import Testing
             #expect(error?.code == .workerStillRunning)
             #expect(error?.worker == worker.identity)
             gate.open()
-            #expect(worker.waitForExit(within: patience) == .threadEnded)
+            #expect(worker.waitForExit(within: longTimeout) == .threadEnded)
         }
     }
 
@@ -109,11 +109,11 @@ import Testing
                 exits.append(exit)
                 loop.stop()
             }
-            try worker.checkIn(within: patience).send(leave, within: patience)
+            try worker.checkIn(within: longTimeout).send(leave, within: longTimeout)
             loop.add(RunLoopSource {})
-            loop.run(for: patience)
-            #expect(worker.waitForExit(within: patience) == .threadEnded)
-            try worker.shutDown(within: patience)
+            loop.run(for: longTimeout)
+            #expect(worker.waitForExit(within: longTimeout) == .threadEnded)
+            try worker.shutDown(within: longTimeout)
             #expect(exits.elements == [.threadEnded])
         }
     }
@@ -136,7 +136,7 @@ import Testing
                 try worker.notifyWhenExited(on: loop) { [probe] _ in withExtendedLifetime(probe) {} }
                 #expect(worker.record.noticeCount == 0)
                 #expect(worker.exit == nil)
-                try worker.shutDown(within: patience)
+                try worker.shutDown(within: longTimeout)
             }
         }
     }
@@ -158,10 +158,10 @@ import Testing
                 exits.append(exit)
                 loop.stop()
             }
-            let right = try worker?.checkIn(within: patience)
+            let right = try worker?.checkIn(within: longTimeout)
             worker = nil
             loop.add(RunLoopSource {})
-            loop.run(for: patience)
+            loop.run(for: longTimeout)
             #expect(exits.elements == [.threadEnded])
             #expect(rights.elements.first?.isDead == true)
             withExtendedLifetime(right) {}

@@ -11,7 +11,7 @@ extension FarSide {
     /// How many descriptors the process has, once those of what was released, the memory of rings among them, are
     /// closed; without the pipes of rings, which a connection keeps once it has rings.
     private static func descriptorCount() -> Int {
-        let deadline = MonotonicInstant.after(servicePatience)
+        let deadline = MonotonicInstant.after(serviceTimeout)
         while !AsyncCloser.isIdle, .now < deadline { sched_yield() }
         let path = "/proc/self/fd"
         guard let names = try? sysList(path) else { return -1 }
@@ -27,12 +27,12 @@ extension FarSide {
             return try performOnPort(order, parts)
         case .receive: return try receive(port(order.subject).port, waits: number != 0)
         case .lines: return Parcel(Answer(texts: lines(of: order.subject).wait(for: number)))
-        case .reply: try message(order.subject).reply(parts, within: servicePatience)
+        case .reply: try message(order.subject).reply(parts, within: serviceTimeout)
         case .ask: return facts(of: message(order.subject))
         case .sendBack:
             let message = message(order.subject)
             let right = number < 0 ? message.replyPort : message.rights[number]
-            try right?.send(parts, within: servicePatience)
+            try right?.send(parts, within: serviceTimeout)
         case .letGo: letGo(order.subject)
         case .connect, .send, .sendMany, .fill, .requestNow, .isDead, .request, .cancel:
             return try performOnSender(order, parts)
@@ -96,7 +96,7 @@ extension FarSide {
     }
 
     private func receive(_ port: MachPort, waits: Bool) throws(PortError) -> Parcel<Answer> {
-        guard let message = waits ? try port.receive(within: servicePatience) : try port.tryReceive() else {
+        guard let message = waits ? try port.receive(within: serviceTimeout) : try port.tryReceive() else {
             return Parcel(Answer())
         }
         let number = add { $0.messages[$1] = message }

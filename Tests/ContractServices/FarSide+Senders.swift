@@ -16,20 +16,20 @@ extension FarSide {
             if order.numbers.first == 0 {
                 return Parcel(Answer(numbers: [try right.trySend(parts) ? 1 : 0]))
             }
-            try right.send(parts, within: servicePatience)
+            try right.send(parts, within: serviceTimeout)
             return Parcel(Answer(numbers: [1]))
         case .sendMany:
             let (count, size) = (order.numbers[0], order.numbers[1])
             sender.perform { () throws(PortError) in
                 for id in 0..<count {
                     let message = MachMessage(id: Int32(id), bytes: pattern(size))
-                    try right.send(message, within: servicePatience)
+                    try right.send(message, within: serviceTimeout)
                 }
                 lines.say("sent")
             }
         case .fill: return Parcel(Answer(numbers: [try right.sendUntilFull(bytes: order.numbers[0])]))
         case .requestNow:
-            let reply = try right.request(parts, sendLimit: servicePatience, replyLimit: servicePatience)
+            let reply = try right.request(parts, sendLimit: serviceTimeout, replyLimit: serviceTimeout)
             return Parcel(
                 Answer(), MachMessage(id: reply.id, components: reply.components, replyPort: reply.replyPort))
         case .isDead: return Parcel(Answer(numbers: [right.isDead ? 1 : 0]))
@@ -79,7 +79,7 @@ extension FarSide.Sender {
     /// Requests in a task, and says what came of it.
     func request(_ message: MachMessage) {
         let task = Task { [right, lines] in
-            let limit = servicePatience
+            let limit = serviceTimeout
             do throws(PortError) {
                 let reply = try await right.request(message, sendLimit: limit, replyLimit: limit)
                 lines.say("reply \(reply.id)")

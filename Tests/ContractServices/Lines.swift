@@ -21,7 +21,7 @@ package final class Lines: Sendable {
     ///
     /// - Returns: all that were said; fewer than asked for when the wait lasted too long.
     package func wait(for count: Int) -> [String] {
-        let deadline = MonotonicInstant.after(servicePatience)
+        let deadline = MonotonicInstant.after(serviceTimeout)
         while true {
             said.clear()
             let all = lines.withLock { $0 }

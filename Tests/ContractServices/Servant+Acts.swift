@@ -110,7 +110,7 @@ extension Servant {
         var onward = MachMessage(id: id, components: parts)
         onward.setReplyRight(replyRight)
         do throws(PortError) {
-            try right.send(onward, within: servicePatience)
+            try right.send(onward, within: serviceTimeout)
         } catch {
             say(sentence(error))
         }

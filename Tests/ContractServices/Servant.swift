@@ -7,7 +7,7 @@ import RunLoopCore
 import Synchronization
 
 /// Longer than any wait lasts, the end of one that would hang: as long as the test's watchdog.
-package let servicePatience: Duration = {
+package let serviceTimeout: Duration = {
     guard let text = sysEnvironment("PORT_TEST_WATCHDOG"), let seconds = Int(text) else { return .seconds(60) }
     return .seconds(seconds > 0 ? seconds : 86_400)
 }()
@@ -55,7 +55,7 @@ package final class Servant: Sendable {
     /// Replies, and reports what failed.
     func reply(to message: MachMessage, _ reply: MachMessage) {
         do throws(PortError) {
-            try message.reply(reply, within: servicePatience)
+            try message.reply(reply, within: serviceTimeout)
         } catch {
             say(sentence(error))
         }

@@ -22,7 +22,7 @@ extension Service {
         case .echo: servant.reply(to: message, message)
         case .echoAndSay:
             servant.say("\(message.id)")
-            try? message.reply(MachMessage(id: message.id), within: servicePatience)
+            try? message.reply(MachMessage(id: message.id), within: serviceTimeout)
         case .accept:
             servant.say("\(message.text) \(message.id)")
             servant.reply(to: message, MachMessage(id: 1))
@@ -43,11 +43,11 @@ extension Service {
             servant.keep(message)
             if let other = servant.other { servant.handOn(message, as: message.id + 1, to: other) }
         case .askBack:
-            let limit = servicePatience
+            let limit = serviceTimeout
             let back = try? message.replyPort?.request(MachMessage(id: 7), sendLimit: limit, replyLimit: limit)
             servant.reply(to: message, MachMessage(id: back?.id ?? -1))
         case .sendBack:
-            try? message.replyPort?.send(MachMessage(id: 7), within: servicePatience)
+            try? message.replyPort?.send(MachMessage(id: 7), within: serviceTimeout)
             servant.reply(to: message, MachMessage(id: 8))
         default: return false
         }
@@ -146,7 +146,7 @@ extension Service {
         let isLast = message.id == 99
         if isLast { port.invalidate() }
         let answer = isLast ? MachMessage(id: 104, text: "bye") : MachMessage(id: 100 + message.id, text: "done")
-        try? servant.other?.send(answer, within: servicePatience)
+        try? servant.other?.send(answer, within: serviceTimeout)
     }
 
     private func converse(_ message: MachMessage, _ servant: Servant) {

@@ -21,7 +21,7 @@ private actor Pinned {
     @inline(never) func touch() { touches += 1 }
 }
 
-@Suite("Traps of executors and resident threads", .census) struct ExecutorTrapTests {
+@Suite("Traps of executors and resident threads", .leakCheck) struct ExecutorTrapTests {
     @Test("calling an actor whose loop's thread has ended traps, and says what to do")
     func actorAfterEnd() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

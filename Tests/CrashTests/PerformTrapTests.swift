@@ -5,7 +5,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Traps of the perform family and of command sources", .census) struct PerformTrapTests {
+@Suite("Traps of the perform family and of command sources", .leakCheck) struct PerformTrapTests {
     private static let noMode = "A request in no mode is never called. Name at least one mode, or leave `in` out."
 
     @Test("a request in no mode traps")

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Traps of PortSystem", .census) struct PortSystemTrapTests {
+@Suite("Traps of PortSystem", .leakCheck) struct PortSystemTrapTests {
     @Test("closing a descriptor twice traps, and says what to do")
     func closeTwice() async throws {
         try await closeAgain(asOwner: false)

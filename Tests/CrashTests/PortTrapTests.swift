@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Traps of MessagePort", .census) struct PortTrapTests {
+@Suite("Traps of MessagePort", .leakCheck) struct PortTrapTests {
     @Test("a queue limit that is not possible traps, and says what is", arguments: [0, -1, 65_535, Int.max, Int.min])
     func queueLimit(limit: Int) async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {

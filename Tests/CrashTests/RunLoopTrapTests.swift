@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Each documented trap, with a part of the sentence that it prints.
-@Suite(.census) struct RunLoopTrapTests {
+@Suite(.leakCheck) struct RunLoopTrapTests {
     @Test("running another thread's loop traps")
     func otherThread() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

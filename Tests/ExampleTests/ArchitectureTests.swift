@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The page about the architecture says what the sources are, and the folders of a target are floors.
-@Suite("Architecture", .census)
+@Suite("Architecture", .leakCheck)
 struct ArchitectureTests {
     private static let page = "Docs/Architecture.md"
 

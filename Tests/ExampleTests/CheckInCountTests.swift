@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("CheckIn: the counts", .census, .seeded)
+@Suite("CheckIn: the counts", .leakCheck, .seeded)
 struct CheckInCountTests {
     @Test("every act counts text as wc does", arguments: ["C", "C.UTF-8"])
     func text(locale: String) async throws {

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("CheckIn: errors", .census)
+@Suite("CheckIn: errors", .leakCheck)
 struct CheckInErrorTests {
     @Test("a file that is not there is reported in one line")
     func missing() async throws {

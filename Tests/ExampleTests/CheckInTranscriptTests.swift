@@ -4,7 +4,7 @@
 import TestSupport
 import Testing
 
-@Suite("CheckIn: the transcript", .census)
+@Suite("CheckIn: the transcript", .leakCheck)
 struct CheckInTranscriptTests {
     @Test("the worker of acts 1 and 2 is another thread, that of act 3 another process")
     func workers() async throws {
@@ -13,12 +13,12 @@ struct CheckInTranscriptTests {
             let acts = acts(of: result.output)
             try #require(acts.count == 3)
             for (number, act) in acts.enumerated() {
-                let who = act.matches(of: /(main|worker) \(process ([0-9]+), thread ([0-9]+)\)/)
-                let main = Set(who.filter { $0.1 == "main" }.map { "\($0.2) \($0.3)" })
-                let worker = Set(who.filter { $0.1 == "worker" }.map { "\($0.2) \($0.3)" })
+                let sides = act.matches(of: /(main|worker) \(process ([0-9]+), thread ([0-9]+)\)/)
+                let main = Set(sides.filter { $0.1 == "main" }.map { "\($0.2) \($0.3)" })
+                let worker = Set(sides.filter { $0.1 == "worker" }.map { "\($0.2) \($0.3)" })
                 try #require(main.count == 1 && worker.count == 1)
                 #expect(main != worker)
-                let processes = Set(who.map(\.2))
+                let processes = Set(sides.map(\.2))
                 #expect(processes.count == (number == 2 ? 2 : 1))
             }
         }

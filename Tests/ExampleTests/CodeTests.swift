@@ -7,7 +7,7 @@ import Testing
 
 /// All code that people read is compiled: that of a page is in the file of `Tests/Guides` with the page's name, that of
 /// the comments of declarations in `Comments.swift` there, and the program of the README is the example `greeter`.
-@Suite("Code in pages and comments", .census)
+@Suite("Code in pages and comments", .leakCheck)
 struct CodeTests {
     @Test("a block of code in a page is code of the file with the page's name", arguments: try pagesWithCode())
     func pages(_ page: String) throws {
@@ -90,7 +90,7 @@ struct CodeTests {
 }
 
 /// The constants that decide speed or fairness say what they are, and where they are from.
-@Suite("Tuning", .census)
+@Suite("Tuning", .leakCheck)
 struct TuningTests {
     @Test(
         "a constant says what it is; it or its section names a decision, or says that it was chosen and not measured",

@@ -10,7 +10,7 @@ private let analyzer = "/usr/bin/systemd-analyze"
 private let activator = "/usr/bin/systemd-socket-activate"
 
 /// systemd accepts what is in `Docs/Deployment`. `Tests/containers` does what its files for containers say.
-@Suite("Deployment", .census(warmingUp: warmUpIOThread))
+@Suite("Deployment", .leakCheck(warmingUp: warmUpIOThread))
 struct DeploymentTests {
     private static let directory = Document.packageDirectory + "/Docs/Deployment"
 

@@ -9,7 +9,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Documents", .census)
+@Suite("Documents", .leakCheck)
 struct DocumentTests {
     @Test("every link within the package leads to a file, and to a heading when it names one")
     func links() throws {

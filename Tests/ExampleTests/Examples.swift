@@ -17,10 +17,10 @@ func run(
     return try await process.waitForExit()
 }
 
-extension Trait where Self == Census {
-    /// A census for tests that name ports in this process: what a process keeps once it has done so is made before.
-    static var portCensus: Census {
-        .census(warmingUp: {
+extension Trait where Self == LeakCheck {
+    /// A leak check for tests that name ports in this process: what a process keeps once it has done so is made before.
+    static var portLeakCheck: LeakCheck {
+        .leakCheck(warmingUp: {
             try withScratchDirectory { scratch in
                 let port = MachPort()
                 try PortNameServer(directory: scratch.path("names")).register(port, name: "warm")

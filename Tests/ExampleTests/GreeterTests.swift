@@ -4,7 +4,7 @@
 import TestSupport
 import Testing
 
-@Suite("Greeter", .census)
+@Suite("Greeter", .leakCheck)
 struct GreeterTests {
     @Test("a greeter that gets no answer ends with one sentence and a status, not with a crash")
     func alone() async throws {

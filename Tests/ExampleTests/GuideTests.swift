@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What the guides of the catalogs show as the output of their code is what it prints. `CodeTests` compares the code.
-@Suite("Guides", .census)
+@Suite("Guides", .leakCheck)
 struct GuideTests {
     /// The guides that have a file in `Tests/Guides`.
     private static let names = [

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("What binaries link", .census)
+@Suite("What binaries link", .leakCheck)
 struct LinkTests {
     @Test(
         "a program of the libraries alone links neither Foundation nor Dispatch's overlay",

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The page about memory order has each atomic and fence whose order matters, and no other.
-@Suite("Memory order", .census)
+@Suite("Memory order", .leakCheck)
 struct MemoryOrderTests {
     /// An atomic or a fence by its name, in a file.
     private struct Access: Hashable {

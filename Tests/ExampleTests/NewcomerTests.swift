@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What `Tests/newcomer` promises, with a compiler that is none: the whole of it is a step of `.ci/run`.
-@Suite("The newcomer's path", .census)
+@Suite("The newcomer's path", .leakCheck)
 struct NewcomerTests {
     /// Follows the README with a `swift` that does something else.
     private func follow(running commands: String, seconds: String) async throws -> (ProcessResult, environment: String)

@@ -6,7 +6,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Platforms", .census) struct PlatformTests {
+@Suite("Platforms", .leakCheck) struct PlatformTests {
     /// The oldest glibc with which the package is to compile.
     private static let oldestGlibc = 26
 

@@ -6,7 +6,7 @@ import NamedPortServer
 import TestSupport
 import Testing
 
-@Suite("portctl: activate", .portCensus)
+@Suite("portctl: activate", .portLeakCheck)
 struct PortctlActivateTests {
     /// The command that checks in, and reverses what it gets.
     private static let reverser = [

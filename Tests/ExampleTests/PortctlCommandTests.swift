@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("portctl: commands", .portCensus)
+@Suite("portctl: commands", .portLeakCheck)
 struct PortctlCommandTests {
     @Test("a command answers: its output is the reply, its status an error")
     func command() async throws {

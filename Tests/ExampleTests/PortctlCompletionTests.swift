@@ -116,7 +116,7 @@ struct PortctlCandidateTests {
 }
 
 /// Completion as a user who presses Tab sees it: each shell in a terminal of tmux.
-@Suite("portctl: completion in a terminal", .portCensus)
+@Suite("portctl: completion in a terminal", .portLeakCheck)
 struct PortctlCompletionTests {
     @Test("bash completes", .enabled(if: TmuxSession.isThere(.bash), "bash or tmux is not installed"))
     func bash() async throws {

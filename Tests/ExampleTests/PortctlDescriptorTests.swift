@@ -9,7 +9,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("portctl: peers that use up descriptors", .portCensus)
+@Suite("portctl: peers that use up descriptors", .portLeakCheck)
 struct PortctlDescriptorTests {
     @Test(
         "F-A2: a process that connects as often as it can, and reads no reply, leaves a server descriptors for others")

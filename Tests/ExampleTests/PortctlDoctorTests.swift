@@ -9,7 +9,7 @@ import Testing
 
 @testable import portctl
 
-@Suite("portctl doctor", .portCensus)
+@Suite("portctl doctor", .portLeakCheck)
 struct PortctlDoctorTests {
     /// What a run of the command says.
     private struct Report {

@@ -9,7 +9,7 @@ import Testing
 @testable import portctl
 
 /// What processes of the same user can do to a user of portctl.
-@Suite("portctl: hostile owners of names", .portCensus)
+@Suite("portctl: hostile owners of names", .portLeakCheck)
 struct PortctlHostileTests {
     private static let own = ProcessInfo.processInfo.processIdentifier
 

@@ -151,7 +151,7 @@ struct PortctlLineTests {
         }
     }
 
-    @Test("the manual page in Docs is what portctl writes", .census)
+    @Test("the manual page in Docs is what portctl writes", .leakCheck)
     func manual() throws {
         #expect(try Document("Docs/portctl.1").text == Help.manPage)
     }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import portctl
 
-@Suite("portctl: what is refused before it starts", .portCensus)
+@Suite("portctl: what is refused before it starts", .portLeakCheck)
 struct PortctlRefusalTests {
     @Test("a message that the port might drop silently is not sent, whether it is a file or comes through a pipe")
     func longMessage() async throws {

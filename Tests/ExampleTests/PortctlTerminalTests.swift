@@ -9,7 +9,7 @@ import Testing
 @testable import portctl
 
 /// portctl as it is seen in a terminal, and by shells.
-@Suite("portctl: in a terminal", .portCensus)
+@Suite("portctl: in a terminal", .portLeakCheck)
 struct PortctlTerminalTests {
     @Test("list --watch updates the list in place, with names that come and go, and leaves the terminal as it was")
     func watchedList() async throws {

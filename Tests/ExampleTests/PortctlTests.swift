@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("portctl", .portCensus)
+@Suite("portctl", .portLeakCheck)
 struct PortctlTests {
     @Test("a served name is listed, answers requests, accepts messages, and ends at message 0")
     func serving() async throws {

@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("portctl: trace", .portCensus)
+@Suite("portctl: trace", .portLeakCheck)
 struct PortctlTraceTests {
     /// The names of the events of a trace.
     private static func names(in trace: String) throws -> Set<String> {

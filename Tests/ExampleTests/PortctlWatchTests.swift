@@ -7,7 +7,7 @@ import NamedPortServer
 import TestSupport
 import Testing
 
-@Suite("portctl: owners that are stopped, busy or dead", .portCensus)
+@Suite("portctl: owners that are stopped, busy or dead", .portLeakCheck)
 struct PortctlWatchTests {
     @Test(
         "Ctrl-C ends at once every command that waits for an owner that does not answer",
@@ -106,8 +106,8 @@ struct PortctlWatchTests {
             let right = try PortNameServer(directory: scratch.path("names")).lookUp("slow")
             // The request gives the thread a loop: it is waited for.
             try await onNewThread {
-                for _ in 0..<80 { try right.send(MachMessage(id: 1), within: Watchdog.patience) }
-                let reply = try right.request(MachMessage(id: 0, text: "bye"), replyLimit: Watchdog.patience)
+                for _ in 0..<80 { try right.send(MachMessage(id: 1), within: Watchdog.longTimeout) }
+                let reply = try right.request(MachMessage(id: 0, text: "bye"), replyLimit: Watchdog.longTimeout)
                 #expect(reply.text == "bye")
             }
             #expect(try await server.end() == done())

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What errors and traps say: what happened, to which port or name, and what to do.
-@Suite("Sentences", .portCensus)
+@Suite("Sentences", .portLeakCheck)
 struct SentenceTests {
     @Test("the sentence of a code says what happened and what to do, and no more", arguments: PortError.Code.all)
     func codes(_ code: PortError.Code) {

@@ -11,7 +11,7 @@ import Testing
 /// In a README, an output block shows what the commands of the block before it print. Each such pair is a terminal.
 /// When a README has several, they are open at once: the next one begins when the one before has printed its first
 /// line.
-@Suite("Examples: the transcripts", .census)
+@Suite("Examples: the transcripts", .leakCheck)
 struct TranscriptTests {
     /// The folders of Examples whose README has transcripts.
     private static let examples = [

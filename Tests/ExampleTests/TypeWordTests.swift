@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The names of types consist of words of the glossary, and of common words of the field, each with a source.
-@Suite("Words of type names", .census)
+@Suite("Words of type names", .leakCheck)
 struct TypeWordTests {
     private static let page = "Docs/TypeWords.md"
     private static let limit = 300

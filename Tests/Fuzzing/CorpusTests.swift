@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The fuzzers' inputs as tests: the examples of Docs/WireFormat.md, and every input that once broke a promise.
-@Suite("Fuzzing: the corpus", .census) struct CorpusTests {
+@Suite("Fuzzing: the corpus", .leakCheck) struct CorpusTests {
     @Test("every input of the packet fuzzer keeps the promises of the decoder")
     func packets() throws {
         for input in try corpus("packet") { PacketFuzzing.check(input.value) }

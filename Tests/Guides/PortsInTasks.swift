@@ -64,7 +64,7 @@ private func actors() async throws {
 private func cancelling() async throws {
     let port = MachPort()
     let right = port.makeSendRight()
-    let patience = Task {
+    let waiter = Task {
         do throws(PortError) {
             _ = try await right.request(MachMessage(text: "anybody?"))
         } catch {
@@ -74,8 +74,8 @@ private func cancelling() async throws {
 
     var messages = port.messages.makeAsyncIterator()
     if let request = try await messages.next() {
-        patience.cancel()
-        await patience.value
+        waiter.cancel()
+        await waiter.value
         print("the receiver knows: \(request.isCancelled)")
     }
 }

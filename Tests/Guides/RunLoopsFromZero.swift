@@ -23,13 +23,13 @@ private func emptyLoop() throws {
 
 private func sources() throws {
     let loop = ThreadRunLoop.current
-    let bell = RunLoopSource(name: "bell") { print("the bell was signalled") }
-    loop.add(bell)
+    let source = RunLoopSource(name: "custom") { print("the source was signalled") }
+    loop.add(source)
 
     let visitor = try ResidentThread(name: "visitor")
-    try visitor.perform { bell.signal() }
+    try visitor.perform { source.signal() }
     print("one event: \(loop.run(for: .seconds(10), returnAfterSourceHandled: true))")
-    bell.invalidate()
+    source.invalidate()
 }
 
 private func descriptors() throws {

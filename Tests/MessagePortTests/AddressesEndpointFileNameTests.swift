@@ -5,7 +5,7 @@ import MessagePort
 import TestSupport
 import Testing
 
-@Suite("EndpointFileName", .census) struct AddressesEndpointFileNameTests {
+@Suite("EndpointFileName", .leakCheck) struct AddressesEndpointFileNameTests {
     private static let id = "0123456789abcdef0123456789abcdef"
 
     @Test("a lock, a socket and a socket that is being made are recognised by their names")

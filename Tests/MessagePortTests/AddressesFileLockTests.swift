@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Which kind of lock the files of a directory have.
-@Suite("The locks of a directory", .census) struct AddressesFileLockTests {
+@Suite("The locks of a directory", .leakCheck) struct AddressesFileLockTests {
     let scratch: AddressScratch
 
     init() throws {

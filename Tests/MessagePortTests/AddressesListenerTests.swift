@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("Listener and connect", .census) struct AddressesListenerTests {
+@Suite("Listener and connect", .leakCheck) struct AddressesListenerTests {
     let scratch: AddressScratch
     let directory: TrustedDirectory
     let endpoints: ProcessEndpoints

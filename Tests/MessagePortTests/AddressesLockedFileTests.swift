@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("LockedFile", .census) struct AddressesLockedFileTests {
+@Suite("LockedFile", .leakCheck) struct AddressesLockedFileTests {
     let scratch: AddressScratch
     let directory: TrustedDirectory
 

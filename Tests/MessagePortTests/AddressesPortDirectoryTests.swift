@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("PortDirectory", .census) struct AddressesPortDirectoryTests {
+@Suite("PortDirectory", .leakCheck) struct AddressesPortDirectoryTests {
     let scratch: AddressScratch
     var path: String { scratch.path("ports") }
 

@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("ProcessEndpoints", .census) struct AddressesProcessEndpointsTests {
+@Suite("ProcessEndpoints", .leakCheck) struct AddressesProcessEndpointsTests {
     let scratch: AddressScratch
     let directory: TrustedDirectory
 

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("DescriptorShares", .census) struct DescriptorSharesTests {
+@Suite("DescriptorShares", .leakCheck) struct DescriptorSharesTests {
     @Test(
         "F-A2: one process within its limits at a port leaves that port's process three eighths of its descriptors",
         arguments: [48, 64, 100, 256, 1_024, 4_096, 1 << 20, Int.max])

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("MessageBatch", .census) struct MessageBatchTests {
+@Suite("MessageBatch", .leakCheck) struct MessageBatchTests {
     @Test("messages of a batch come first, count until they are dequeued, and return when the queue is used", .seeded)
     func model() {
         var queue = MessageQueue()

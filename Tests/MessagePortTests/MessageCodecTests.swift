@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("MessageCodec", .census) struct MessageCodecTests {
+@Suite("MessageCodec", .leakCheck) struct MessageCodecTests {
     /// A message with every kind of record; its rights lead nowhere.
     private static func sample() throws -> MachMessage {
         let right = SendRight(DeadPort(PortAddress(path: "/tmp/somewhere/x")))

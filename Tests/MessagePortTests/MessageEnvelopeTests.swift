@@ -5,7 +5,7 @@
 import TestSupport
 import Testing
 
-@Suite("MessageEnvelope", .census) struct MessageEnvelopeTests {
+@Suite("MessageEnvelope", .leakCheck) struct MessageEnvelopeTests {
     @Test("copies of a message are independent of each other, whatever is changed in one")
     func copies() {
         let (first, second) = (MachPort(), MachPort())

@@ -5,7 +5,7 @@
 import TestSupport
 import Testing
 
-@Suite("OutgoingPath: offers of rings", .census) struct OutgoingPathTests {
+@Suite("OutgoingPath: offers of rings", .leakCheck) struct OutgoingPathTests {
     @Test("F-B5: an offer that was answered before it was sent stays answered, and no other follows it")
     func answeredEarly() throws {
         var path = OutgoingPath(use: .always)

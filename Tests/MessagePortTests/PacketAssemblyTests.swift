@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("PacketAssembly", .census) struct PacketAssemblyTests {
+@Suite("PacketAssembly", .leakCheck) struct PacketAssemblyTests {
     private static func message(_ total: UInt64, descriptors: UInt16 = 0) -> PacketHeader {
         PacketHeader(
             kind: .message, descriptorCount: descriptors, messageID: 5, componentCount: 1, asks: 11, answers: 22,

@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("PeerID", .census) struct PeerIDTests {
+@Suite("PeerID", .leakCheck) struct PeerIDTests {
     private let hidden = PeerIdentity(processID: 0, userID: 0, groupID: 0)
 
     @Test("a process with a number has the account of that number")

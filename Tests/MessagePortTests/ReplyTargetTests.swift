@@ -47,7 +47,7 @@ final class SilentReceiver: ReplyReceiver {
     }
 }
 
-@Suite("reply rights", .census) struct ReplyTargetTests {
+@Suite("reply rights", .leakCheck) struct ReplyTargetTests {
     @Test("a target is consumed once, also by many threads")
     func consumedOnce() throws {
         for _ in 0..<200 {

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("SendLock", .census) struct SendLockTests {
+@Suite("SendLock", .leakCheck) struct SendLockTests {
     @Test("the lock is one thread's, until it unlocks it")
     func exclusive() {
         let lock = SendLock()

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What holds between the messages that a handler gets in one go.
-@Suite("Streams", .census) struct StreamTests {
+@Suite("Streams", .leakCheck) struct StreamTests {
     /// Has `count` messages wait for a port of this thread's loop, and handles them in one run of it.
     private func handle(_ count: Int32, by port: MachPort) throws {
         let loop = ThreadRunLoop.current
@@ -23,8 +23,8 @@ import Testing
     func anotherHandler() async throws {
         try await onNewThread {
             let seen = Mutex<[String]>([])
-            let note = { @Sendable (who: String, message: MachMessage) in
-                seen.withLock { $0.append("\(who) \(message.id)") }
+            let note = { @Sendable (handler: String, message: MachMessage) in
+                seen.withLock { $0.append("\(handler) \(message.id)") }
             }
             let port = MachPort { port, message in
                 note("first", message)

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 // The hexadecimal examples of Docs/WireFormat.md are what this library sends, and it reads them back.
-@Suite("Documents: the wire format", .census)
+@Suite("Documents: the wire format", .leakCheck)
 struct WireFormatDocumentTests {
     private static let path = "/run/user/1000/swift-ports/sockets/0123456789abcdef0123456789abcdef.1"
     private static var right: SendRight { SendRight(DeadPort(PortAddress(path: path))) }

@@ -34,7 +34,7 @@ extension NameFixture {
     }
 }
 
-@Suite("Activation by a supervisor", .census(warmingUp: makeSpareDescriptor))
+@Suite("Activation by a supervisor", .leakCheck(warmingUp: makeSpareDescriptor))
 struct ActivationTests {
     @Test("a client finds a declared name before its owner runs, and the owner answers the request once it comes")
     func beforeStart() async throws {
@@ -68,7 +68,7 @@ struct ActivationTests {
             let before = MonotonicInstant.now
             #expect(failure { _ = try fixture.names.lookUp("busy", within: .milliseconds(50)) }?.code == .sendTimedOut)
             #expect(before.duration(to: .now) >= .milliseconds(50))
-            let client = runOnThread { try fixture.names.lookUp("busy", within: Watchdog.patience) }
+            let client = runOnThread { try fixture.names.lookUp("busy", within: Watchdog.longTimeout) }
             _ = try sysAccept(socket.rawValue)
             #expect(try !client.join().isDead)
         }
@@ -141,11 +141,11 @@ struct ActivationTests {
             let hasPolled = Gate("the second poll")
             let waiter = runOnThread {
                 try SystemCallFaults.with([.init(.poll, .precede { hasPolled.open() }, skipping: 1)]) {
-                    try fixture.names.waitFor("name", within: patience)
+                    try fixture.names.waitFor("name", within: longTimeout)
                 }.result
             }
             let task = Recorder<SendRight>("the task's right")
-            Task { task.append(try await fixture.names.waitFor("name", within: patience)) }
+            Task { task.append(try await fixture.names.waitFor("name", within: longTimeout)) }
             // It has its path before it listens.
             let socket = SharedDescriptor(try sysPacketSocket())
             try sysBind(socket.rawValue, path: fixture.declared("name"))
@@ -157,7 +157,7 @@ struct ActivationTests {
             #expect(try right == fixture.names.lookUp("name"))
             // A removed directory of names does not hide it.
             try FileManager.default.removeItem(atPath: fixture.directory + "/names")
-            #expect(try fixture.names.waitFor("name", within: patience) == right)
+            #expect(try fixture.names.waitFor("name", within: longTimeout) == right)
         }
     }
 

@@ -40,7 +40,7 @@ import Testing
                 return Array("\(message.id)".utf8)
             } _: { _ in
                 let remote = try fixture.remote(over: transport)
-                for id in 0..<Int32(200) { try remote.send(MachMessage(id: id), sendLimit: patience) }
+                for id in 0..<Int32(200) { try remote.send(MachMessage(id: id), sendLimit: longTimeout) }
                 #expect(try remote.ask(200) == "200")
                 #expect(seen.elements == Array(0...200))
                 #expect(strangers.value == 0)
@@ -75,7 +75,7 @@ import Testing
                 return nil
             } _: { local in
                 let remote = try fixture.remote(over: transport)
-                try remote.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+                try remote.request(MachMessage(id: 1), sendLimit: longTimeout, replyLimit: longTimeout)
                 try local.setDispatcher(nil)
                 for id in Int32(2)...4 { try remote.send(MachMessage(id: id)) }
                 #expect(
@@ -160,13 +160,13 @@ import Testing
                 return nil
             } _: { _ in
                 let remote = try fixture.remote(over: transport)
-                try remote.send(MachMessage(id: 0), sendLimit: patience)
+                try remote.send(MachMessage(id: 0), sendLimit: longTimeout)
                 begun.wait()
                 var count: Int32 = 1
                 while failure({ try remote.send(MachMessage(id: count), sendLimit: .zero) }) == nil { count += 1 }
                 try expectSleep(of: IOThread.loop())
                 goOn.open()
-                try remote.send(MachMessage(id: count), sendLimit: patience)
+                try remote.send(MachMessage(id: count), sendLimit: longTimeout)
                 #expect(seen.waitUntilCount(Int(count) + 1) == Array(0...count))
             }
         }
@@ -228,7 +228,7 @@ import Testing
             }
             let remote = try fixture.remote(over: transport)
             let sending = runOnThread {
-                for id in 0..<count { try remote.send(MachMessage(id: id), sendLimit: patience) }
+                for id in 0..<count { try remote.send(MachMessage(id: id), sendLimit: longTimeout) }
             }
             if transport == .memory { try sending.join() }
             try local.setDispatcher { $0() }

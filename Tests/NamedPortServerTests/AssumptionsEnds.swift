@@ -66,7 +66,7 @@ import Testing
 
     /// Receives a message, ends its port, and releases the message.
     private static func takeAndEnd(_ local: LocalMessagePort) throws {
-        let message = try #require(try local.port.receive(within: patience))
+        let message = try #require(try local.port.receive(within: longTimeout))
         local.invalidate()
         withExtendedLifetime(message) {}
     }
@@ -128,7 +128,7 @@ import Testing
                 }
                 loop.add(RunLoopSource {})
                 server.kill()
-                #expect(loop.run(for: patience) == .stopped)
+                #expect(loop.run(for: longTimeout) == .stopped)
                 #expect(invalidations.value == 1)
                 #expect(!remote.isValid)
             }
@@ -254,7 +254,8 @@ import Testing
                     return nil
                 }
                 try other.schedule(on: loop)
-                try fixture.remote(over: transport).request(MachMessage(), sendLimit: patience, replyLimit: patience)
+                try fixture.remote(over: transport).request(
+                    MachMessage(), sendLimit: longTimeout, replyLimit: longTimeout)
                 released.waitUntilCount(2)
                 #expect(seen.elements == [0, 1])
             }

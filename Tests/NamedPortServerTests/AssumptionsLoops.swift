@@ -69,8 +69,9 @@ import Testing
             }
             let (source, right) = try make()
             loop.remove(source)
-            try right.send(MachMessage(), within: patience)
-            #expect(loop.run(mode: "other", until: .after(patience), returnAfterSourceHandled: true) == .handledSource)
+            try right.send(MachMessage(), within: longTimeout)
+            #expect(
+                loop.run(mode: "other", until: .after(longTimeout), returnAfterSourceHandled: true) == .handledSource)
             #expect(seen.value == 1)
             #expect(gone != nil)
             loop.remove(source, from: "other")
@@ -110,17 +111,17 @@ import Testing
     func finished() async throws {
         try await withFixture { fixture in
             let loop = ThreadRunLoop.current
-            #expect(loop.run(for: patience) == .finished)
+            #expect(loop.run(for: longTimeout) == .finished)
             let observer = RunLoopObserver(activities: .all) { _, _ in }
             loop.add(observer)
-            #expect(loop.run(for: patience) == .finished)
+            #expect(loop.run(for: longTimeout) == .finished)
             let local = try fixture.local { port, _ in
                 port.invalidate()
                 return nil
             }
             try local.schedule()
             try fixture.remote(over: .memory).send(MachMessage())
-            #expect(loop.run(for: patience) == .finished)
+            #expect(loop.run(for: longTimeout) == .finished)
             loop.stop()  // CFRunLoop would lose it
             #expect(loop.run() == .stopped)
             #expect(loop.run() == .finished)
@@ -159,7 +160,7 @@ import Testing
             try fixture.names.register(port, name: "name")
             try port.schedule()
             let remote = try fixture.remote(over: transport)
-            let sender = runOnThread { try remote.send(MachMessage(), sendLimit: patience) }
+            let sender = runOnThread { try remote.send(MachMessage(), sendLimit: longTimeout) }
             #expect(loop.run(until: .distantFuture, returnAfterSourceHandled: true) == .handledSource)
             try sender.join()
             #expect(port.queueCount == 0)
@@ -233,7 +234,7 @@ import Testing
                 let reply = try remote.ask(1, "abc", mode: .default)
                 #expect(reply == "abc")
                 client.add(RunLoopSource {})
-                #expect(client.run(for: patience) == .stopped)
+                #expect(client.run(for: longTimeout) == .stopped)
             }
         }
     }

@@ -19,7 +19,7 @@ import Testing
             }
             try runOnThread {
                 let remote = try fixture.remote(over: transport)
-                for number in 0..<100 { try remote.send(MachMessage(id: 4, text: "\(number)"), sendLimit: patience) }
+                for number in 0..<100 { try remote.send(MachMessage(id: 4, text: "\(number)"), sendLimit: longTimeout) }
             }.join()
             try withLoopThread { loop in
                 try local.schedule(on: loop)
@@ -92,7 +92,7 @@ import Testing
             let clients = (0..<3).map { number in
                 runOnThread {
                     let remote = try fixture.remote(over: transport)
-                    try remote.send(MachMessage(), sendLimit: patience)
+                    try remote.send(MachMessage(), sendLimit: longTimeout)
                     asking.increment()
                     return try remote.ask(1, "\(number)a")
                 }

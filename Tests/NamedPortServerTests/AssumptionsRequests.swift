@@ -19,7 +19,7 @@ import Testing
                 return nil
             } _: { remote, _, _ in
                 for request in [MachMessage(id: 1), MachMessage(id: 2, bytes: [])] {
-                    let reply = try remote.request(request, sendLimit: patience, replyLimit: patience)
+                    let reply = try remote.request(request, sendLimit: longTimeout, replyLimit: longTimeout)
                     #expect(reply.id == request.id)
                     #expect(reply.bytes == [])
                     #expect(reply.byteComponentCount == 1)
@@ -127,7 +127,8 @@ import Testing
                 let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                 let request = MachMessage(id: Act.callBack, text: "abc", replyPort: own.port.makeSendRight())
                 #expect(
-                    try remote.request(request, sendLimit: patience, replyLimit: patience, mode: .default).text == "abc"
+                    try remote.request(request, sendLimit: longTimeout, replyLimit: longTimeout, mode: .default).text
+                        == "abc"
                 )
                 own.invalidate()
             }
@@ -149,7 +150,7 @@ import Testing
             #expect(seen.count == 0)
             try local.schedule()
             while seen.count == 0,
-                ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true) == .handledSource
+                ThreadRunLoop.current.run(for: longTimeout, returnAfterSourceHandled: true) == .handledSource
             {}
             #expect(seen.elements == [false])
             local.invalidate()
@@ -164,7 +165,7 @@ import Testing
                 seen.increment()
                 return [1]
             } _: { remote, _, _ in
-                try remote.request(MachMessage(), sendLimit: patience, replyLimit: patience)
+                try remote.request(MachMessage(), sendLimit: longTimeout, replyLimit: longTimeout)
                 #expect(seen.value == 1)
             }
         }
@@ -223,7 +224,7 @@ import Testing
             let server = runOnThread {
                 try local.schedule()
                 ready.open()
-                return ThreadRunLoop.current.run(for: patience)
+                return ThreadRunLoop.current.run(for: longTimeout)
             }
             ready.wait()
             let remote = try fixture.remote(over: transport)

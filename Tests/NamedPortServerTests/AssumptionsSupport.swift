@@ -53,12 +53,12 @@ extension NameFixture {
     }
 }
 
-extension Trait where Self == Census {
-    /// The census, for tests of named ports.
-    static var ports: Self { .census(warmingUp: makeSpareDescriptor) }
+extension Trait where Self == LeakCheck {
+    /// The leak check, for tests of named ports.
+    static var ports: Self { .leakCheck(warmingUp: makeSpareDescriptor) }
 
     /// The same, for tests of what the I/O thread receives: the thread stays, with what its loop makes first.
     static var shared: Self {
-        .census(settles: true, warmingUp: makeSpareDescriptor)
+        .leakCheck(settles: true, warmingUp: makeSpareDescriptor)
     }
 }

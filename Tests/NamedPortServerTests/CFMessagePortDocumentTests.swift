@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.census) struct CFMessagePortDocumentTests {
+@Suite(.leakCheck) struct CFMessagePortDocumentTests {
     private static let page = "Docs/CFMessagePort.md"
 
     private static func rows(_ letter: String) throws -> [[String]] {

@@ -9,7 +9,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Processes that die", .census(warmingUp: makeSpareDescriptor))
+@Suite("Processes that die", .leakCheck(warmingUp: makeSpareDescriptor))
 struct DyingProcessesTests {
     @Test("a server killed in mid-request is a dead peer, and its name is free")
     func serverDies() async throws {
@@ -163,7 +163,7 @@ struct DyingProcessesTests {
             try withServer("name", at: fixture) { _ in
                 let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 try port.setInvalidationHandler(on: .current, in: .default) {}
-                #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+                #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
                 #expect(try port.ask(Act.reverse, "on") == "no")
             }
         }

@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// The system calls of one process for a name and a request: refused one after the other.
-@Suite("Clients when the system refuses", .census(warmingUp: makeSpareDescriptor))
+@Suite("Clients when the system refuses", .leakCheck(warmingUp: makeSpareDescriptor))
 struct FaultyClientTests {
     @Test("a client and owner of a name, refused at each call in turn: nothing is lost, doubled or leaked, 100 times")
     func client() async throws {
@@ -76,7 +76,7 @@ struct FaultyClientTests {
                 #expect(reply == "request \(number)")
             }
             let sent = failure {
-                try remote.send(MachMessage(id: Act.note, text: "note \(number)"), sendLimit: patience)
+                try remote.send(MachMessage(id: Act.note, text: "note \(number)"), sendLimit: longTimeout)
             }
             attempts.append(Attempt(number: "request \(number)", error: asked))
             attempts.append(Attempt(number: "note \(number)", error: sent))

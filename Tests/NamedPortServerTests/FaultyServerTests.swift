@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// The system calls of one process for receiving and replying: refused one after the other.
-@Suite("Servers when the system refuses", .census(warmingUp: makeSpareDescriptor))
+@Suite("Servers when the system refuses", .leakCheck(warmingUp: makeSpareDescriptor))
 struct FaultyServerTests {
     @Test(
         "a server refused at each call in turn: each request is answered or fails, and is handled once, 100 times",
@@ -92,7 +92,7 @@ private struct FaultyDesk {
         var handled: [String: Int] = [:]
         while !end.isOpen {
             do throws(PortError) {
-                guard let message = try port.receive(within: patience) else { break }
+                guard let message = try port.receive(within: longTimeout) else { break }
                 handled[message.text, default: 0] += 1
                 if message.expectsReply { try message.reply(MachMessage(id: message.id, bytes: message.bytes)) }
             } catch {

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// A name that leads to a socket of another program.
-@Suite("Foreign listeners", .census(warmingUp: makeSpareDescriptor)) struct ForeignListenerTests {
+@Suite("Foreign listeners", .leakCheck(warmingUp: makeSpareDescriptor)) struct ForeignListenerTests {
     @Test("a socket of another type is an error")
     func streamSocket() async throws {
         try await withFixture(leaving: .anything) { fixture in
@@ -89,7 +89,7 @@ import Testing
                 _ = try sysPoll(connection.rawValue, .peerClosed, until: Watchdog.deadline)
             }
             let error = failure {
-                _ = try port.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+                _ = try port.request(MachMessage(id: 1), sendLimit: longTimeout, replyLimit: longTimeout)
             }
             #expect(error?.code == .malformedPacket)
             #expect(!port.isValid)
@@ -113,7 +113,7 @@ import Testing
                 }
             }
             let error = failure {
-                _ = try port.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+                _ = try port.request(MachMessage(id: 1), sendLimit: longTimeout, replyLimit: longTimeout)
             }
             #expect(error?.code == .peerDied)
             try foreigner.join()

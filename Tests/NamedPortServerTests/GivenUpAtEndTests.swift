@@ -77,7 +77,7 @@ import Testing
             try local.setDispatcher { $0() }
             let remote = try fixture.remote(over: .socket)
             for round in 0..<300 {
-                let limit = round % 2 == 0 ? Duration.microseconds(100) : patience
+                let limit = round % 2 == 0 ? Duration.microseconds(100) : longTimeout
                 let client = Task { try await remote.request(MachMessage(), replyLimit: limit) }
                 if round % 2 == 1 {
                     await begun.waitUntilCount(round + 1)

@@ -12,7 +12,7 @@ import TestSupport
 import Testing
 
 /// What another process of the same user can put into the directory of names.
-@Suite("A hostile directory of names", .census(warmingUp: makeSpareDescriptor))
+@Suite("A hostile directory of names", .leakCheck(warmingUp: makeSpareDescriptor))
 struct HostileDirectoryTests {
     private let own = sysProcessID()
 
@@ -132,7 +132,7 @@ struct HostileDirectoryTests {
             let file = try lease(fixture.file("leased"))
             #expect(failure { close(try sysOpen(fixture.file("leased"), .reading).release()) } == nil)
             #expect(try fixture.names.list().map(\.name) == ["name"])
-            #expect(try fixture.names.listStatistics(within: patience).map(\.registration.name) == ["name"])
+            #expect(try fixture.names.listStatistics(within: longTimeout).map(\.registration.name) == ["name"])
             let monitor = try NameMonitor(fixture.directory)
             #expect(try monitor.nextText() == "+name \(own)")
             #expect(try monitor.nextText() == nil)
@@ -221,8 +221,8 @@ struct HostileDirectoryTests {
             try fixture.names.register(port, name: "again")
             #expect(try fixture.socket("again") != path)
             let right = SendRight(try #require(try RightsTable.connect(to: PortAddress(path: fixture.socket("again")))))
-            try right.send(MachMessage(id: 7), within: patience)
-            #expect(try port.receive(within: patience)?.id == 7)
+            try right.send(MachMessage(id: 7), within: longTimeout)
+            #expect(try port.receive(within: longTimeout)?.id == 7)
             port.invalidate()
         }
     }
@@ -250,7 +250,7 @@ struct HostileDirectoryTests {
             let made = try sysStatus(atPath: declared + "/name")
             #expect(failure { _ = try DeclaredName("name", in: fixture.names) }?.code == .directoryUntrusted)
             #expect(failure { _ = try fixture.names.lookUp("name") }?.code == .directoryUntrusted)
-            #expect(failure { _ = try fixture.names.waitFor("name", within: patience) }?.code == .directoryUntrusted)
+            #expect(failure { _ = try fixture.names.waitFor("name", within: longTimeout) }?.code == .directoryUntrusted)
             #expect(failure { try fixture.names.checkIn(MachPort(), name: "name") }?.code == .directoryUntrusted)
             #expect(try sysStatus(atPath: declared + "/name") == made)
         }

@@ -85,7 +85,7 @@ struct InvalidatedRequestTests {
             let codes = Recorder<PortError.Code>("errors")
             Task {
                 do throws(PortError) {
-                    try await remote.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+                    try await remote.request(MachMessage(id: 1), sendLimit: longTimeout, replyLimit: longTimeout)
                 } catch {
                     codes.append(error.code)
                 }

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Clients killed at any point", .census(warmingUp: makeSpareDescriptor))
+@Suite("Clients killed at any point", .leakCheck(warmingUp: makeSpareDescriptor))
 struct KilledClientTests {
     @Test(
         "a client killed among its messages: each came once and in order, others are served, nothing stays, 100 times",

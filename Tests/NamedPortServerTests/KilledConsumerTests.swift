@@ -11,7 +11,7 @@ import Testing
 
 #if PORT_FAULTS
 
-@Suite("A consumer that dies while it is woken", .census(warmingUp: makeSpareDescriptor)) struct KilledConsumerTests {
+@Suite("A consumer that dies while it is woken", .leakCheck(warmingUp: makeSpareDescriptor)) struct KilledConsumerTests {
     @Test("a request to a consumer killed between the check of its state and its wake-up fails as to a dead one")
     func killedBeforeWake() async throws {
         try await withFixture(leaving: .anything) { fixture in
@@ -33,7 +33,7 @@ import Testing
                     // A request soon finds the consumer parked; how soon depends on the processors.
                     failure {
                         while MonotonicInstant.now < Watchdog.deadline {
-                            _ = try right.request(MachMessage(id: 1, text: "abc"), replyLimit: patience)
+                            _ = try right.request(MachMessage(id: 1, text: "abc"), replyLimit: longTimeout)
                         }
                     }
                 }

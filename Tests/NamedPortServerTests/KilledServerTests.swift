@@ -9,7 +9,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("Servers killed at any point", .census(warmingUp: makeSpareDescriptor))
+@Suite("Servers killed at any point", .leakCheck(warmingUp: makeSpareDescriptor))
 struct KilledServerTests {
     @Test(
         "a server killed among requests: the acknowledged ones were handled once, the others end, the name is free, 100 times",

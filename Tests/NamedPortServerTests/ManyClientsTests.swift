@@ -9,7 +9,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("Ten thousand clients", .census(warmingUp: makeSpareDescriptor))
+@Suite("Ten thousand clients", .leakCheck(warmingUp: makeSpareDescriptor))
 struct ManyClientsTests {
     /// Fewer than a port accepts from one process.
     static let connectionsPerProcess = 200

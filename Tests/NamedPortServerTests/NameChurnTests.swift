@@ -9,7 +9,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("A directory of names that goes and comes while it is used", .census(warmingUp: makeSpareDescriptor))
+@Suite("A directory of names that goes and comes while it is used", .leakCheck(warmingUp: makeSpareDescriptor))
 struct NameChurnTests {
     /// The errors that a call may meet while the directory is away, or only a part of it is there.
     private static let expected: Set<PortError.Code> = [.systemCallFailed, .nameTaken, .nameUnknown]
@@ -19,7 +19,7 @@ struct NameChurnTests {
         try await withFixture(leaving: .anything) { fixture in
             try withWatch(fixture) { events, _, watch in
                 let done = Gate("the last time")
-                let waiting = runOnThread { try fixture.names.waitFor("last", within: patience) }
+                let waiting = runOnThread { try fixture.names.waitFor("last", within: longTimeout) }
                 let listing = runOnThread { Self.errors(until: done) { _ = try fixture.names.list() } }
                 let naming = runOnThread {
                     Self.errors(until: done) {

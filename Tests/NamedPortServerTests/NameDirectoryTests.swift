@@ -9,7 +9,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("Directories of names", .census(warmingUp: makeSpareDescriptor)) struct NameDirectoryTests {
+@Suite("Directories of names", .leakCheck(warmingUp: makeSpareDescriptor)) struct NameDirectoryTests {
     @Test("a directory that others may enter, a link, a file and a relative path are not trusted")
     func untrusted() async throws {
         try await withFixture { fixture in
@@ -89,7 +89,8 @@ import Testing
                     clients.append(try fixture.remote("name", over: .socket))
                     // Clients that were connected before are served as well.
                     for client in clients {
-                        let reply = try client.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+                        let reply = try client.request(
+                            MachMessage(id: 1), sendLimit: longTimeout, replyLimit: longTimeout)
                         #expect(reply.id == 2)
                     }
                 }
@@ -97,7 +98,8 @@ import Testing
                     let peer = try RemoteMessagePort(name: "peer", nameServer: fixture.names)
                     let ask = MachMessage(id: Act.process)
                     #expect(
-                        try peer.request(ask, sendLimit: patience, replyLimit: patience).text == "\(server.processID)")
+                        try peer.request(ask, sendLimit: longTimeout, replyLimit: longTimeout).text
+                            == "\(server.processID)")
                 }
                 port.invalidate()
             }

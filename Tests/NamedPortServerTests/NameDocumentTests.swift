@@ -5,7 +5,7 @@ import NamedPortServer
 import TestSupport
 import Testing
 
-@Suite("Documents: names on disk", .census)
+@Suite("Documents: names on disk", .leakCheck)
 struct NameDocumentTests {
     @Test("the record of Docs/WireFormat.md is the content of a name's file")
     func record() throws {

@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("Watching names in tasks", .census(settles: true, warmingUp: makeSpareDescriptor))
+@Suite("Watching names in tasks", .leakCheck(settles: true, warmingUp: makeSpareDescriptor))
 struct NameEventsTests {
     private let own = sysProcessID()
 

@@ -23,7 +23,7 @@ struct NameFault: Sendable, CustomTestStringConvertible {
     var testDescription: String { "\(call) with errno \(number)" }
 }
 
-@Suite("Names when the system refuses", .census(warmingUp: makeSpareDescriptor))
+@Suite("Names when the system refuses", .leakCheck(warmingUp: makeSpareDescriptor))
 struct NameFaultTests {
     @Test(
         "registering fails cleanly at whichever call is refused, and leaves no name, file, lock or descriptor, 100 times",
@@ -81,7 +81,7 @@ struct NameFaultTests {
                 let port = MachPort()
                 _ = try SystemCallFaults.with(rules.map { .init($0, .fail(EINTR), times: 3) }) {
                     try fixture.names.register(port, name: "name")
-                    #expect(try fixture.names.waitFor("name", within: patience) == port.makeSendRight())
+                    #expect(try fixture.names.waitFor("name", within: longTimeout) == port.makeSendRight())
                     #expect(try fixture.names.list().map(\.name) == ["name"])
                     port.invalidate()
                 }

@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Names in forked children", .census(warmingUp: makeSpareDescriptor))
+@Suite("Names in forked children", .leakCheck(warmingUp: makeSpareDescriptor))
 struct NameForkTests {
     @Test(
         "a child has none of its parent's names and remote ports, and the parent is not affected",

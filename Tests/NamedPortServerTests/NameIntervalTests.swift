@@ -11,7 +11,7 @@ import Testing
 #if PORT_FAULTS
 
 /// The rules apply on the thread that begins a wait or a watch: the system calls are made there.
-@Suite("Names where the kernel gives no directory watch", .census(warmingUp: makeSpareDescriptor))
+@Suite("Names where the kernel gives no directory watch", .leakCheck(warmingUp: makeSpareDescriptor))
 struct NameIntervalTests {
     static let refusals: [(SystemCall, CInt)] = [
         (.inotify_init, EMFILE), (.inotify_init, EPERM), (.inotify_init, ENOSYS), (.inotify_add_watch, ENOSPC),
@@ -24,7 +24,7 @@ struct NameIntervalTests {
         try await withFixture { fixture in
             let rule = SystemCallFaults.Rule(call, .fail(code), times: .max)
             let refused = SystemCallFaults.with([rule]) {
-                failure { _ = try fixture.names.waitFor("late", within: patience) }
+                failure { _ = try fixture.names.waitFor("late", within: longTimeout) }
             }.result
             #expect(refused?.code == .watchLimit)
             #expect(refused?.systemError == SystemError(code))
@@ -37,7 +37,8 @@ struct NameIntervalTests {
                 try fixture.names.register(port, name: "late")
                 return before...fixture.names.intervalLookCount + 1
             }
-            let right = try SystemCallFaults.with([rule]) { try fixture.names.waitFor("late", within: patience) }.result
+            let right = try SystemCallFaults.with([rule]) { try fixture.names.waitFor("late", within: longTimeout) }
+                .result
             #expect(!right.isDead)
             // The scan that was running when the name came notices it, or the first that began afterwards, or one
             // between.

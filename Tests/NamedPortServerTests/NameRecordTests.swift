@@ -5,7 +5,7 @@ import NamedPortServer
 import TestSupport
 import Testing
 
-@Suite("NameRecord", .census) struct NameRecordTests {
+@Suite("NameRecord", .leakCheck) struct NameRecordTests {
     @Test("the record has the documented form")
     func form() throws {
         let record = try #require(NameRecord(owner: 4711, since: 86400, socketPath: "/run/x/é"))

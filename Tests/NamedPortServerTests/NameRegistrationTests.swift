@@ -20,7 +20,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
     var testDescription: String { "\(code), \(name.utf8.count) bytes" }
 }
 
-@Suite("Names within a process", .census(warmingUp: makeSpareDescriptor)) struct NameRegistrationTests {
+@Suite("Names within a process", .leakCheck(warmingUp: makeSpareDescriptor)) struct NameRegistrationTests {
     @Test("a name gives the port's own right each time, reached in memory")
     func sameRight() async throws {
         try await withFixture { fixture in

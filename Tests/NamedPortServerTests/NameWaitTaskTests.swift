@@ -8,14 +8,15 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Waiting for names in tasks", .census(threadNames: ["port-send"], settles: true, warmingUp: makeSpareDescriptor))
+@Suite(
+    "Waiting for names in tasks", .leakCheck(threadNames: ["port-send"], settles: true, warmingUp: makeSpareDescriptor))
 struct NameWaitTaskTests {
     @Test("a task gets the name when it comes, and needs no run loop of its own")
     func found() async throws {
         try await withAsyncFixture { fixture in
             for _ in 0..<50 {
                 let port = MachPort()
-                async let right = fixture.names.waitFor("name", within: patience)
+                async let right = fixture.names.waitFor("name", within: longTimeout)
                 try fixture.names.register(port, name: "name")
                 #expect(try await right == port.makeSendRight())
                 port.invalidate()
@@ -28,7 +29,7 @@ struct NameWaitTaskTests {
         try await withAsyncFixture { fixture in
             let port = MachPort()
             let rights = try await withThrowingTaskGroup(of: SendRight.self) { group in
-                for _ in 0..<50 { group.addTask { try await fixture.names.waitFor("name", within: patience) } }
+                for _ in 0..<50 { group.addTask { try await fixture.names.waitFor("name", within: longTimeout) } }
                 await Task.yield()
                 try fixture.names.register(port, name: "name")
                 return try await group.reduce(into: []) { $0.append($1) }

@@ -10,14 +10,14 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Waiting for names", .census(warmingUp: makeSpareDescriptor))
+@Suite("Waiting for names", .leakCheck(warmingUp: makeSpareDescriptor))
 struct NameWaitTests {
     @Test("a name that is there is found without a watch")
     func there() async throws {
         try await withFixture { fixture in
             let port = MachPort()
             try fixture.names.register(port, name: "name")
-            for limit in [Duration.zero, .seconds(-1), patience] {
+            for limit in [Duration.zero, .seconds(-1), longTimeout] {
                 let (right, calls) = try SystemCallFaults.counting { try fixture.names.waitFor("name", within: limit) }
                 #expect(right == port.makeSendRight())
                 #expect(calls[.inotify_init] == nil)
@@ -37,7 +37,7 @@ struct NameWaitTests {
                 #expect(start.duration(to: .now) >= limit)
                 #expect(error?.description.contains("\"name\"") == true)
             }
-            #expect(failure { _ = try fixture.names.waitFor("", within: patience) }?.code == .nameEmpty)
+            #expect(failure { _ = try fixture.names.waitFor("", within: longTimeout) }?.code == .nameEmpty)
         }
     }
 
@@ -56,7 +56,7 @@ struct NameWaitTests {
                 }
                 start.open()
                 let (right, calls) = try SystemCallFaults.counting {
-                    try fixture.names.waitFor("name", within: patience)
+                    try fixture.names.waitFor("name", within: longTimeout)
                 }
                 #expect(right == port.makeSendRight(), "round \(round)")
                 // Created, truncated, written: few events, therefore few look-ups.
@@ -70,7 +70,7 @@ struct NameWaitTests {
     @Test("a name that another process registers ends the wait, and other names do not")
     func otherProcess() async throws {
         try await withFixture { fixture in
-            let waiter = runOnThread { try fixture.names.waitFor("name", within: patience) }
+            let waiter = runOnThread { try fixture.names.waitFor("name", within: longTimeout) }
             for _ in 0..<20 {
                 let port = MachPort()
                 try fixture.names.register(port, name: "other")
@@ -88,7 +88,7 @@ struct NameWaitTests {
     func deadOwner() async throws {
         try await withFixture(leaving: .anything) { fixture in
             try withServer("name", at: fixture, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
-            let waiter = runOnThread { try fixture.names.waitFor("name", within: patience) }
+            let waiter = runOnThread { try fixture.names.waitFor("name", within: longTimeout) }
             let port = MachPort()
             try fixture.names.register(port, name: "name")
             #expect(try waiter.join() == port.makeSendRight())
@@ -101,7 +101,7 @@ struct NameWaitTests {
         let waiting = Gate("the first poll")
         let waiter = runOnThread {
             waiting.open()
-            return try names.waitFor("name", within: patience)
+            return try names.waitFor("name", within: longTimeout)
         }
         waiting.wait()
         return waiter
@@ -131,7 +131,7 @@ struct NameWaitTests {
                 let late = Gate("the late one's wait")
                 let lateWaiter = runOnThread {
                     try SystemCallFaults.with([.init(.poll, .precede { late.open() })]) {
-                        try names.waitFor("name", within: patience)
+                        try names.waitFor("name", within: longTimeout)
                     }.result
                 }
                 late.wait()
@@ -206,7 +206,7 @@ struct NameWaitTests {
     func opened() async throws {
         try await withFixture { fixture in
             let waiter = runOnThread {
-                failure { _ = try fixture.names.waitFor("name", within: patience) }
+                failure { _ = try fixture.names.waitFor("name", within: longTimeout) }
             }
             chmod(fixture.directory, 0o755)
             let error: PortError? = try waiter.join()
@@ -229,7 +229,7 @@ struct NameWaitTests {
                 let before = openDescriptors()
                 let rule = SystemCallFaults.Rule(call, .fail(number), skipping: call == .open ? 1 : 0)
                 let error = failure {
-                    _ = try SystemCallFaults.with([rule]) { _ = try fixture.names.waitFor("name", within: patience) }
+                    _ = try SystemCallFaults.with([rule]) { _ = try fixture.names.waitFor("name", within: longTimeout) }
                 }
                 #expect(error?.code == code, "\(call) \(number)")
                 #expect(openDescriptors() == before)
@@ -238,7 +238,7 @@ struct NameWaitTests {
             let error = failure {
                 _ = try SystemCallFaults.with([
                     .init(.inotify_init, .fail(EMFILE)), .init(.epoll_create, .fail(EMFILE)),
-                ]) { _ = try fixture.names.waitFor("name", within: patience) }
+                ]) { _ = try fixture.names.waitFor("name", within: longTimeout) }
             }
             #expect(error?.code == .descriptorLimit)
         }

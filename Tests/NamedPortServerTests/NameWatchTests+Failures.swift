@@ -153,7 +153,7 @@ extension NameWatchTests {
                 let watch = try fixture.names.watch(on: loop) { _ in events.increment() }
                 var rules = [SystemCallFaults.Rule(.readdir, .precede { watch.invalidate() })]
                 if fails { rules.append(.init(.readdir, .fail(EIO))) }
-                let (result, hits) = SystemCallFaults.with(rules) { loop.run(for: patience) }
+                let (result, hits) = SystemCallFaults.with(rules) { loop.run(for: longTimeout) }
                 #expect(result == .finished)
                 #expect(hits == rules.count)
                 #expect(events.value == 0)

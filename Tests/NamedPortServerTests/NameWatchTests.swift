@@ -64,7 +64,7 @@ private func killOwners(
     }
 }
 
-@Suite("Watching names on a run loop", .census(warmingUp: makeSpareDescriptor))
+@Suite("Watching names on a run loop", .leakCheck(warmingUp: makeSpareDescriptor))
 struct NameWatchTests {
     let own = sysProcessID()
 
@@ -255,11 +255,11 @@ struct NameWatchTests {
             try fixture.names.register(port, name: "name")
             ThreadRunLoop.current.run(mode: .default, for: .zero)
             #expect(events.value == 0)
-            #expect(ThreadRunLoop.current.run(mode: mode, for: patience) == .stopped)
+            #expect(ThreadRunLoop.current.run(mode: mode, for: longTimeout) == .stopped)
             #expect(events.value == 1)
             watch.invalidate()
             port.invalidate()
-            #expect(ThreadRunLoop.current.run(mode: mode, for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(mode: mode, for: longTimeout) == .finished)
             #expect(events.value == 1)
         }
     }
@@ -278,7 +278,7 @@ struct NameWatchTests {
                     for watch in watches.takeAll() { watch.invalidate() }
                 }
                 watches.append(watch)
-                #expect(loop.run(for: patience) == .finished)
+                #expect(loop.run(for: longTimeout) == .finished)
                 #expect(events.value == 1)
                 try fixture.names.watch(on: loop) { _ in events.increment() }
             }

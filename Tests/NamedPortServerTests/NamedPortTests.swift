@@ -7,7 +7,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Named ports within a process", .census(warmingUp: makeSpareDescriptor)) struct NamedPortTests {
+@Suite("Named ports within a process", .leakCheck(warmingUp: makeSpareDescriptor)) struct NamedPortTests {
     @Test("a handler that returns nothing replies an empty message; a request without bytes is an empty one")
     func emptyReplyAndRequest() async throws {
         try await withFixture { fixture in
@@ -20,7 +20,7 @@ import Testing
                 try local.schedule(on: loop)
                 let remote = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 for request in [MachMessage(id: 1), MachMessage(id: 2, bytes: [])] {
-                    let reply = try remote.request(request, sendLimit: patience, replyLimit: patience)
+                    let reply = try remote.request(request, sendLimit: longTimeout, replyLimit: longTimeout)
                     #expect(reply.id == request.id)
                     #expect(reply.bytes == [])
                 }
@@ -61,7 +61,7 @@ import Testing
             let server = runOnThread {
                 try local.schedule()
                 loops.append(.current)
-                return ThreadRunLoop.current.run(for: patience)
+                return ThreadRunLoop.current.run(for: longTimeout)
             }
             loops.waitUntilCount(1)
             let remote = try RemoteMessagePort(name: "name", nameServer: names)
@@ -199,7 +199,7 @@ import Testing
             }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                try remote.send(MachMessage(id: 4, text: "3"), sendLimit: patience)
+                try remote.send(MachMessage(id: 4, text: "3"), sendLimit: longTimeout)
                 #expect(notes.waitUntilCount(4) == ["0", "1", "2", "3"])
                 local.invalidate()
             }

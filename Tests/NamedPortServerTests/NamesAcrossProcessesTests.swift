@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Names between processes", .census(warmingUp: makeSpareDescriptor))
+@Suite("Names between processes", .leakCheck(warmingUp: makeSpareDescriptor))
 struct NamesAcrossProcessesTests {
     @Test("a name that another process holds is taken, and the error names its owner")
     func taken() async throws {

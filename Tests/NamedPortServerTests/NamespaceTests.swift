@@ -36,7 +36,7 @@ private func wordsApart(in directory: String, _ words: [String]) -> [String] {
 }
 
 @Suite(
-    "Namespaces", .census(warmingUp: makeSpareDescriptor),
+    "Namespaces", .leakCheck(warmingUp: makeSpareDescriptor),
     .enabled(if: users.contains(0), "needs root, and namespaces (unshare(1))"))
 struct NamespaceTests {
     @Test(
@@ -136,7 +136,7 @@ struct NamespaceTests {
             try names.register(port, name: "main")
             let way = isByName ? "name" : "right"
             try border.with(inside: true, ["check-in", border.path, "main", way]) { _ in
-                let message = try #require(try port.receive(within: patience))
+                let message = try #require(try port.receive(within: longTimeout))
                 let right = try message.replyPort ?? names.lookUp(message.text)
                 // It is the first process of its namespace, and has another number here.
                 #expect(try right.request(MachMessage(id: Act.process)).text == "1")

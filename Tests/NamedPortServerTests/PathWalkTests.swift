@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("The path to a directory", .census) struct PathWalkTests {
+@Suite("The path to a directory", .leakCheck) struct PathWalkTests {
     /// Resolves a path in a directory; omits the steps to the directory itself.
     private func steps(_ path: String, in scratch: ScratchDirectory) throws -> (steps: [String], walk: PathWalk) {
         let walk = try PathWalk(to: scratch.path + path)

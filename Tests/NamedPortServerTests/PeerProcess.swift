@@ -92,6 +92,6 @@ extension ChildProcess {
 extension RemoteMessagePort {
     /// Sends a request with a text and returns the reply's; with long limits.
     func ask(_ act: Int32, _ text: String = "", mode: RunLoopMode = .portReply) throws(PortError) -> String {
-        try request(MachMessage(id: act, text: text), sendLimit: patience, replyLimit: patience, mode: mode).text
+        try request(MachMessage(id: act, text: text), sendLimit: longTimeout, replyLimit: longTimeout, mode: mode).text
     }
 }

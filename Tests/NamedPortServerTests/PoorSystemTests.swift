@@ -10,7 +10,7 @@ import Testing
 
 /// What a process may lack: /proc, a directory that it may write, descriptors, processes. Each gives a clear
 /// error, or a documented slower path.
-@Suite("Systems that lack something", .census(warmingUp: makeSpareDescriptor)) struct PoorSystemTests {
+@Suite("Systems that lack something", .leakCheck(warmingUp: makeSpareDescriptor)) struct PoorSystemTests {
     private static let nobody: uid_t = 65534
     private static let isRoot = sysUserID() == 0
     /// Whether this process may have a tree of mounts of its own.

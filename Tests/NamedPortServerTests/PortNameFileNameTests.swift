@@ -5,7 +5,7 @@ import NamedPortServer
 import TestSupport
 import Testing
 
-@Suite("PortName's file name", .census) struct PortNameFileNameTests {
+@Suite("PortName's file name", .leakCheck) struct PortNameFileNameTests {
     @Test(
         "the file name is as documented",
         arguments: [

@@ -6,7 +6,7 @@ import NamedPortServer
 import TestSupport
 import Testing
 
-@Suite("PortName", .census) struct PortNameTests {
+@Suite("PortName", .leakCheck) struct PortNameTests {
     @Test("a name has 1 to 128 bytes of UTF-8")
     func length() throws {
         #expect(throws: PortError(.nameEmpty)) { try PortName("") }

@@ -11,7 +11,7 @@ import Testing
 /// Processes for which the kernel refuses system calls, by a filter like a container's. Not under the thread sanitizer:
 /// each test starts processes, which takes minutes there, and their code has tests of its own.
 @Suite(
-    "Processes whose calls are refused", .census(warmingUp: makeSpareDescriptor),
+    "Processes whose calls are refused", .leakCheck(warmingUp: makeSpareDescriptor),
     .disabled(if: hasThreadSanitizer, "its processes take minutes under the thread sanitizer"))
 struct RefusedCallsTests {
     static let calls = [
@@ -125,13 +125,13 @@ struct RefusedCallsTests {
                     "inotify_add_watch=\(error)", "renameat2=\(error)", "memory-seals=\(error)")
                 return try MachPort.registered("mine", at: fixture)
             } then: { fixture, one in
-                #expect(failure { _ = try fixture.names.waitFor("late", within: patience) }?.code == .watchLimit)
+                #expect(failure { _ = try fixture.names.waitFor("late", within: longTimeout) }?.code == .watchLimit)
                 fixture.names.lookInterval = .milliseconds(1)
                 let registrar = runOnThread {
                     while fixture.names.intervalLookCount == 0 { yieldThread() }
                     return try MachPort.registered("late", at: fixture)
                 }
-                _ = try fixture.names.waitFor("late", within: patience)
+                _ = try fixture.names.waitFor("late", within: longTimeout)
                 try registrar.join().invalidate()
                 for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
             }

@@ -9,7 +9,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Requests between processes", .census(warmingUp: makeSpareDescriptor))
+@Suite("Requests between processes", .leakCheck(warmingUp: makeSpareDescriptor))
 struct RequestsAcrossProcessesTests {
     @Test("a request gets its reply, and each side knows the identity of the other")
     func requestAndReply() async throws {
@@ -68,7 +68,7 @@ struct RequestsAcrossProcessesTests {
                     count = size
                 }
                 let reply = try port.request(
-                    MachMessage(id: Act.reverse, bytes: bytes), sendLimit: patience, replyLimit: patience)
+                    MachMessage(id: Act.reverse, bytes: bytes), sendLimit: longTimeout, replyLimit: longTimeout)
                 #expect(reply.bytes.count == size)
                 #expect(reply.bytes.reversed().elementsEqual(bytes))
             }
@@ -85,7 +85,7 @@ struct RequestsAcrossProcessesTests {
                 return sender.processID
             }
             for number in 0..<100 {
-                let message = try #require(try port.receive(within: patience))
+                let message = try #require(try port.receive(within: longTimeout))
                 #expect(message.text == "\(number)")
                 #expect(message.sender.processID == sender)
                 #expect(!message.expectsReply)
@@ -102,7 +102,7 @@ struct RequestsAcrossProcessesTests {
             try fixture.names.register(port, name: "name")
             try withPeer(["send", fixture.directory, "name", "2000"], at: fixture) { _ in
                 for number in 0..<2000 {
-                    let message = try #require(try port.receive(within: patience))
+                    let message = try #require(try port.receive(within: longTimeout))
                     guard message.text == "\(number)" else { return #expect(message.text == "\(number)") }
                 }
             }
@@ -190,7 +190,7 @@ struct RequestsAcrossProcessesTests {
                 #expect(failure { try port.send(large, sendLimit: .milliseconds(10)) }?.code == .sendTimedOut)
                 #expect(failure { try port.send(large, sendLimit: .zero) }?.code == .sendTimedOut)
                 server.resume()
-                try port.send(MachMessage(id: Act.note, text: "small"), sendLimit: patience)
+                try port.send(MachMessage(id: Act.note, text: "small"), sendLimit: longTimeout)
                 try server.expect("note small")
                 #expect(try port.ask(Act.reverse, "abc") == "cba")
             }
@@ -210,7 +210,7 @@ struct RequestsAcrossProcessesTests {
                 try own.schedule()
                 let port = try RemoteMessagePort(name: "server", nameServer: fixture.names)
                 let request = MachMessage(id: Act.callBack, text: "abc", replyPort: own.port.makeSendRight())
-                let reply = try port.request(request, sendLimit: patience, replyLimit: patience, mode: .default)
+                let reply = try port.request(request, sendLimit: longTimeout, replyLimit: longTimeout, mode: .default)
                 #expect(reply.text == "abc")
                 #expect(asked.elements == [true])
                 own.invalidate()

@@ -9,7 +9,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Rights and descriptors between processes", .census(warmingUp: makeSpareDescriptor))
+@Suite("Rights and descriptors between processes", .leakCheck(warmingUp: makeSpareDescriptor))
 struct RightsAcrossProcessesTests {
     @Test("a worker checks in with a right to its own port, or with its port's name", arguments: ["right", "name"])
     func checkIn(way: String) async throws {
@@ -17,7 +17,7 @@ struct RightsAcrossProcessesTests {
             let port = MachPort()
             try fixture.names.register(port, name: "main")
             try withPeer(["check-in", fixture.directory, "main", way], at: fixture) { worker in
-                let message = try #require(try port.receive(within: patience))
+                let message = try #require(try port.receive(within: longTimeout))
                 #expect(message.id == 100)
                 #expect(message.sender.processID == worker.processID)
                 let named = try fixture.names.lookUp("worker.\(worker.processID)")
@@ -121,7 +121,7 @@ struct RightsAcrossProcessesTests {
                     try c.killAndReap()
                     let error = failure {
                         _ = try toB.request(
-                            MachMessage(id: Act.handOn, components: [.right(toC)]), replyLimit: patience)
+                            MachMessage(id: Act.handOn, components: [.right(toC)]), replyLimit: longTimeout)
                     }
                     #expect(error?.code == .replyDropped || error?.code == .peerDied)
                     try b.expect("error deadName")

@@ -28,7 +28,7 @@ extension SharedDirectoryTests {
             #expect(try take(Strangers.service, "org.example.store") == "error nameNotAllowed")
             try fixture.setRules(
                 """
-                # who may register what
+                # the users of each name
                 org.example.store \(Strangers.service)
                 org.example.*\t\(Strangers.client) \(Strangers.otherClient)
 
@@ -240,7 +240,7 @@ extension SharedDirectoryTests {
                 #expect(try monitor.next() == nil)
                 try service.write("take store\n")
                 try service.expect("taken")
-                _ = try names.waitFor("store", within: patience)
+                _ = try names.waitFor("store", within: longTimeout)
                 #expect(try !sysPoll(monitor.raw, .readable, until: Watchdog.deadline).isEmpty)
                 #expect(try monitor.next()?.registration.owner == service.processID)
             }

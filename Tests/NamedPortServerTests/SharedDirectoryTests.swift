@@ -12,7 +12,7 @@ import TestSupport
 import Testing
 
 @Suite(
-    "Shared directories", .census(warmingUp: makeSpareDescriptor),
+    "Shared directories", .leakCheck(warmingUp: makeSpareDescriptor),
     .enabled(if: Strangers.canAct, "only root can become other users, and those have to reach the programs (umask)"))
 struct SharedDirectoryTests {
     // MARK: Privilege separation
@@ -116,7 +116,7 @@ struct SharedDirectoryTests {
     private func expectRightOfOtherUser(at port: MachPort, _ fixture: SharedFixture) throws {
         let checkIn = ["policy", "members", "check-in", fixture.word, "main", "right"]
         try fixture.with(Strangers.client, checkIn) { worker in
-            let message = try #require(try port.receive(within: patience))
+            let message = try #require(try port.receive(within: longTimeout))
             #expect(message.sender.userID == Strangers.client)
             let right = try #require(message.replyPort)
             #expect(try right.request(MachMessage(id: Act.process)).text == "\(worker.processID)")
@@ -255,7 +255,7 @@ struct SharedDirectoryTests {
             let portctl = try builtProduct("portctl")
             let words = ["activate", "--directory", fixture.path, "mine", "--", portctl, "serve", "mine", "--quiet"]
             try fixture.with(Strangers.service, ["exec", portctl] + words) { supervisor in
-                _ = try names.waitFor("mine", within: patience)
+                _ = try names.waitFor("mine", within: longTimeout)
                 let request = ["exec", portctl, "request", "--directory", fixture.path, "mine", "1", "abc"]
                 #expect(try fixture.first(Strangers.client, request) == "abc")
                 kill(supervisor.processID, SIGTERM)

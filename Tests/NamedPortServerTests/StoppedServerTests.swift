@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("Servers stopped and continued", .census(warmingUp: makeSpareDescriptor))
+@Suite("Servers stopped and continued", .leakCheck(warmingUp: makeSpareDescriptor))
 struct StoppedServerTests {
     @Test("a server stopped before a request: the reply limit ends it, and the next one gets its own reply, 100 times")
     func shortLimit() async throws {

@@ -14,7 +14,7 @@ import Testing
 private let stranger = "65534"
 
 @Suite(
-    "Other users", .census(warmingUp: makeSpareDescriptor),
+    "Other users", .leakCheck(warmingUp: makeSpareDescriptor),
     .enabled(if: sysUserID() == 0, "only root can become another user"))
 struct StrangersTests {
     @Test("another user cannot look a name up")

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// `wire-peer` is written in C from Docs/WireFormat.md alone, which shows that the page is sufficient.
-@Suite("A foreign implementation", .census(warmingUp: makeSpareDescriptor)) struct WirePeerTests {
+@Suite("A foreign implementation", .leakCheck(warmingUp: makeSpareDescriptor)) struct WirePeerTests {
     @Test("a client in C gets from a port all that the page promises")
     func client() async throws {
         try await withFixture { fixture in
@@ -48,7 +48,7 @@ import Testing
         let port = try RemoteMessagePort(name: "foreign", nameServer: fixture.names)
         #expect(try port.ask(1, "stressed") == "desserts")
         let large = (0..<1_000_003).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-        let reply = try port.request(MachMessage(id: 1, bytes: large), sendLimit: patience, replyLimit: patience)
+        let reply = try port.request(MachMessage(id: 1, bytes: large), sendLimit: longTimeout, replyLimit: longTimeout)
         #expect(reply.bytes.reversed().elementsEqual(large))
         #expect(failure { _ = try port.ask(2) }?.code == .replyDropped)
         let error = failure { _ = try port.ask(3) }
@@ -66,13 +66,13 @@ import Testing
         try #require(pipe(&ends) == 0)
         let (reading, writing) = (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
         _ = try port.request(
-            MachMessage(id: 5, components: [.descriptor(writing)]), sendLimit: patience, replyLimit: patience)
+            MachMessage(id: 5, components: [.descriptor(writing)]), sendLimit: longTimeout, replyLimit: longTimeout)
         var text = [UInt8](repeating: 0, count: 8)
         #expect(read(reading.rawValue, &text, text.count) == 5)
         let own = MachPort()
         try fixture.names.register(own, name: "own")
         try port.send(MachMessage(id: 7, components: [.right(own.makeSendRight())]))
-        let message = try #require(try own.receive(within: patience))
+        let message = try #require(try own.receive(within: longTimeout))
         #expect(message.id == 102 && message.text == "hello")
         own.invalidate()
     }
@@ -150,7 +150,7 @@ private func serve(_ message: MachMessage) {
         let (reading, writing) = (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
         try? sysWriteAll(writing.rawValue, Array("there".utf8))
         try? message.reply(MachMessage(id: 5, components: [.descriptor(reading)]))
-    case 100: try? message.replyPort?.send(MachMessage(id: 102, text: "hello"), within: patience)
+    case 100: try? message.replyPort?.send(MachMessage(id: 102, text: "hello"), within: longTimeout)
     default: break  // releases the reply right
     }
 }

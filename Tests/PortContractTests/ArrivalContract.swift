@@ -36,7 +36,7 @@ import Testing
             port.localPort.receiveFromSockets()
             for id in Int32(3)..<100 { #expect(try right.trySend(MachMessage(id: id))) }
             try port.schedule()
-            while seen.count < 3 { ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true) }
+            while seen.count < 3 { ThreadRunLoop.current.run(for: longTimeout, returnAfterSourceHandled: true) }
             #expect(seen.elements == [97, 98, 99])
             port.invalidate()
         }

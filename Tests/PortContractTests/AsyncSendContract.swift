@@ -23,7 +23,7 @@ import Testing
             let replies = Recorder<Int32>()
             for id in Int32(1)...100 {
                 let message = MachMessage(id: -id, bytes: bytes)
-                Task { replies.append(try await right.request(message, sendLimit: patience).id) }
+                Task { replies.append(try await right.request(message, sendLimit: longTimeout).id) }
                 try right.waitForSenders(Int(id))
             }
             // The pool of tasks has about two threads, however many tasks wait.
@@ -94,7 +94,7 @@ import Testing
                 cancelled.cancel()
                 #expect(outcome.waitUntilCount(Int(id) + 1).last??.code == .cancelled)
                 let sizes = Recorder<Int>()
-                Task { sizes.append(try await right.request(large(id), sendLimit: patience).bytes.count) }
+                Task { sizes.append(try await right.request(large(id), sendLimit: longTimeout).bytes.count) }
                 let message = try port.next()
                 #expect(message.id == id && message.bytes == pattern(4 << 20))
                 try message.reply(MachMessage(bytes: pattern(1_000)))
@@ -134,7 +134,7 @@ import Testing
             for id in 0..<count {
                 let (right, bytes) = (rights[id % 3], [UInt8](repeating: 1, count: id % 7 == 0 ? 150_000 : 3_000))
                 let message = MachMessage(id: Int32(id), bytes: bytes)
-                let limit: Duration = id % 5 == 1 ? .microseconds(id) : patience
+                let limit: Duration = id % 5 == 1 ? .microseconds(id) : longTimeout
                 let task = Task { outcomes.append((message.id, await failure(of: right, message, sendLimit: limit))) }
                 if id % 5 == 2 { task.cancel() }
                 if id % 5 == 3 { Task { task.cancel() } }
@@ -161,7 +161,7 @@ import Testing
                 let outcomes = Recorder<(id: Int32, error: PortError?)>()
                 for id in 0..<count {
                     let bytes = [UInt8](repeating: 1, count: id % 7 == 0 ? 150_000 : 3_000)
-                    let limit: Duration = id % 5 == 1 ? .microseconds(id) : patience
+                    let limit: Duration = id % 5 == 1 ? .microseconds(id) : longTimeout
                     let (right, message) = (rights[id % 3], MachMessage(id: Int32(id), bytes: bytes))
                     let task = Task {
                         outcomes.append((message.id, await failure(of: right, message, sendLimit: limit)))

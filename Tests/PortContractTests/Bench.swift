@@ -174,14 +174,14 @@ private func onBenchBesideProcess(
 }
 
 extension SendRight {
-    /// Sends, with the watchdog's patience.
+    /// Sends, with the watchdog's limit.
     func send(_ message: MachMessage) throws(PortError) {
-        try send(message, within: patience)
+        try send(message, within: longTimeout)
     }
 
-    /// Asks, with the watchdog's patience.
+    /// Asks, with the watchdog's limit.
     func ask(_ message: MachMessage, mode: RunLoopMode = .portReply) throws(PortError) -> MachMessage {
-        try request(message, sendLimit: patience, replyLimit: patience, mode: mode)
+        try request(message, sendLimit: longTimeout, replyLimit: longTimeout, mode: mode)
     }
 
     /// Sends messages until the queue, and the buffers on the way, are full.
@@ -205,9 +205,9 @@ extension MachPort {
         waitUntilDescriptorsAreClosed()
     }
 
-    /// The next message, with the watchdog's patience.
+    /// The next message, with the watchdog's limit.
     func next(sourceLocation: SourceLocation = #_sourceLocation) throws -> MachMessage {
-        try #require(try receive(within: patience), sourceLocation: sourceLocation)
+        try #require(try receive(within: longTimeout), sourceLocation: sourceLocation)
     }
 }
 

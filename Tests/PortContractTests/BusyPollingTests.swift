@@ -14,7 +14,7 @@ import Testing
 /// as there is another listener: the kernel then reports what comes.
 @Suite("loops that poll rings while they handle", .rings, .contract) struct BusyPollingTests {
     /// How the loop waits.
-    private static let strategies: [WaitStrategy] = [.blocking, .spinning(for: Watchdog.patience)]
+    private static let strategies: [WaitStrategy] = [.blocking, .spinning(for: Watchdog.longTimeout)]
 
     /// A port, its loop, and a client whose ring the loop polls.
     struct PolledPort {
@@ -140,7 +140,7 @@ import Testing
             #expect(connection.isBusyPolled == (listener != .nestedRun))
             switch listener {
             case .receiver:
-                let receiver = runOnThread { try port.receive(within: Watchdog.patience)?.id }
+                let receiver = runOnThread { try port.receive(within: Watchdog.longTimeout)?.id }
                 let deadline = Watchdog.deadline
                 while connection.isBusyPolled, .now < deadline { yieldThread() }
                 try polled.send(7)

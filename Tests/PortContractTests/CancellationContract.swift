@@ -16,7 +16,7 @@ import Testing
             let right = try bench.right(to: port)
             let notified = Counter("cancellation handlers")
             let error = portError { () throws(PortError) in
-                _ = try right.request(MachMessage(id: 1), sendLimit: patience, replyLimit: .milliseconds(1))
+                _ = try right.request(MachMessage(id: 1), sendLimit: longTimeout, replyLimit: .milliseconds(1))
             }
             #expect(error?.code == .replyTimedOut && error?.delivery == .unknown)
             let message = try port.next()
@@ -129,7 +129,7 @@ import Testing
             #expect(error?.code == .sendTimedOut && error?.delivery == .notSent)
             let replies = Recorder<Int32>()
             let last = MachMessage(id: -2, bytes: bytes)
-            Task { replies.append(try await right.request(last, sendLimit: patience).id) }
+            Task { replies.append(try await right.request(last, sendLimit: longTimeout).id) }
             for id in 0..<count { #expect(try port.next().id == id) }
             try port.next().reply(MachMessage(id: 9))
             #expect(replies.waitUntilCount(1) == [9])
@@ -201,7 +201,7 @@ import Testing
         try await onBench(over: transport) { bench in
             try bench.serving(.keepAndWatch) { right, port in
                 let error = portError { () throws(PortError) in
-                    _ = try right.request(MachMessage(id: 1), sendLimit: patience, replyLimit: .milliseconds(1))
+                    _ = try right.request(MachMessage(id: 1), sendLimit: longTimeout, replyLimit: .milliseconds(1))
                 }
                 #expect(error?.code == .replyTimedOut)
                 // In memory it is known by then that the port has received the request.
@@ -321,7 +321,7 @@ extension MachMessage {
 
 /// What a request of a task throws; nil when it is answered.
 func failure(
-    of right: SendRight, _ message: MachMessage, sendLimit: Duration = patience, replyLimit: Duration = patience
+    of right: SendRight, _ message: MachMessage, sendLimit: Duration = longTimeout, replyLimit: Duration = longTimeout
 ) async -> PortError? {
     do throws(PortError) {
         _ = try await right.request(message, sendLimit: sendLimit, replyLimit: replyLimit)
@@ -331,10 +331,10 @@ func failure(
     }
 }
 
-extension Trait where Self == Census {
-    /// The census, for tests of tasks: the thread that receives for them stays.
+extension Trait where Self == LeakCheck {
+    /// The leak check, for tests of tasks: the thread that receives for them stays.
     static var tasks: Self {
-        .census(
+        .leakCheck(
             settles: true, warmingUp: warmUpIOThread)
     }
 }

@@ -42,11 +42,11 @@ import Testing
                 }
                 try mine.schedule()
                 try toMain.send(MachMessage(id: 100, text: "hello", replyPort: bench.right(to: mine)))
-                let result = ThreadRunLoop.current.run(for: patience)
+                let result = ThreadRunLoop.current.run(for: longTimeout)
                 try toMain.send(MachMessage(id: 104, text: "bye"))
                 return result
             }
-            #expect(main.run(for: patience) == .finished)
+            #expect(main.run(for: longTimeout) == .finished)
             #expect(try worker.join() == .finished)
             let lines = transcript.elements
             #expect(
@@ -75,7 +75,7 @@ import Testing
             let worker = try bench.farPort(.worker, handingOnTo: bench.right(to: mainPort), isServed: true)
             let toMain = try bench.farSender(to: mainPort)
             try toMain.send(MachMessage(id: 100, text: "hello", replyPort: worker.makeSendRight()))
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             #expect(
                 transcript.elements == [
                     "main 100 hello", "main 101 done", "main 102 done", "main 103 done", "main 104 bye",

@@ -25,12 +25,12 @@ import Testing
             try port.schedule()
             let right = port.makeSendRight()
             try right.send(MachMessage(id: last))  // so that the loop has its descriptors
-            #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
             let (_, sent) = try SystemCallFaults.counting { () throws in
                 for id in 0...last { try right.send(MachMessage(id: id)) }
             }
             #expect(Self.total(sent) <= 1, "\(sent)")
-            let (result, received) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: patience) }
+            let (result, received) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: longTimeout) }
             #expect(result == .stopped)
             #expect(Self.total(received) <= Self.count / 100, "\(received)")
             port.invalidate()
@@ -56,7 +56,7 @@ import Testing
                 let (_, sent) = try SystemCallFaults.counting { () throws in
                     for id in Int32(0)..<100 { try right.send(MachMessage(id: id)) }
                 }
-                let run = SystemCallFaults.counting { ThreadRunLoop.current.run(for: patience) }
+                let run = SystemCallFaults.counting { ThreadRunLoop.current.run(for: longTimeout) }
                 received = run.calls
                 #expect(run.result == .stopped)
                 if round > 0 { #expect(sent == [.sendmsg: batch]) }
@@ -75,7 +75,7 @@ import Testing
             func exchange(_ count: Int) throws {
                 for id in 0..<Int32(count) {
                     try right.send(MachMessage(id: id))
-                    #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                    #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
                 }
             }
             try exchange(10)
@@ -103,7 +103,7 @@ import Testing
             let rights = try ports.map { try bench.right(to: $0) }
             for round in 0..<2 {
                 for right in rights { try right.send(MachMessage()) }
-                let (result, calls) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: patience) }
+                let (result, calls) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: longTimeout) }
                 #expect(result == .stopped)
                 if round > 0 { #expect(calls[.poll] == nil, "\(calls)") }
             }
@@ -134,7 +134,7 @@ import Testing
                 return right
             }
             for right in rights[..<2] { try right.send(MachMessage()) }
-            #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
             try rights[2].send(MachMessage())
             // The end of a connection would be something for the run, too.
             withExtendedLifetime(rights) {
@@ -172,7 +172,7 @@ import Testing
             let server = runOnThread {
                 ThreadRunLoop.current.waitStrategy = .blocking
                 try port.schedule()
-                let (_, calls) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: patience) }
+                let (_, calls) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: longTimeout) }
                 counted.value.withLock { $0 = calls }
             }
             ThreadRunLoop.current.waitStrategy = .blocking

@@ -143,7 +143,7 @@ import Testing
             let port = try bench.farPort()
             let right = try bench.right(to: port)
             try right.notifyWhenDead {}
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
         }
     }
 

@@ -41,7 +41,7 @@ import Testing
                 try right.notifyWhenDead(on: worker.loop) {}
             }
             if !hasEnded { try worker.end() }
-            try port.invalidate()  // the census finds a connection that is still open
+            try port.invalidate()  // the leak check finds a connection that is still open
         }
     }
 
@@ -98,7 +98,7 @@ import Testing
                 ThreadRunLoop.current.add(idle)
                 _ = try right.ask(MachMessage(), mode: .default)
                 try port.invalidate()
-                #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
                 #expect(notified.value == 1)
                 idle.invalidate()
             }
@@ -175,7 +175,7 @@ import Testing
             let port = try bench.farPort()
             let right = try bench.right(to: port)
             try right.notifyWhenDead {}
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             try port.invalidate()
         }
     }
@@ -196,7 +196,7 @@ import Testing
                 _ = try? worker.perform { try? right.send(MachMessage(id: 5)) }
             }
             main.add(observer)
-            #expect(main.run(for: patience, returnAfterSourceHandled: true) == .handledSource)
+            #expect(main.run(for: longTimeout, returnAfterSourceHandled: true) == .handledSource)
             #expect(seen.elements == [5])
             port.invalidate()
             try worker.end()

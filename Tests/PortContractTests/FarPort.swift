@@ -51,7 +51,7 @@ final class FarPort: Sendable {
         _ = try? link.order(Order(.letGo, number))
     }
 
-    /// The next message, with the watchdog's patience.
+    /// The next message, with the watchdog's limit.
     func next(sourceLocation: SourceLocation = #_sourceLocation) throws -> FarMessage {
         try #require(try receive(waits: true), sourceLocation: sourceLocation)
     }

@@ -195,7 +195,7 @@ import Testing
             }
             try port.schedule()
             try bench.right(to: port).send(MachMessage())
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
         }
     }
 

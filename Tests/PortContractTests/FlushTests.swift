@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Tests of suites without a census may have unflushed replies at the same time, and release them. So these tests expect
-// none only of a count that is the test's own, and wait as long as the watchdog.
+// Tests of suites without a leak check may have unflushed replies at the same time, and release them. So these tests
+// expect none only of a count that is the test's own, and wait as long as the watchdog.
 
 import ContractServices
 import Glibc
@@ -20,7 +20,7 @@ import Testing
             let (peer, size) = try bench.keepingReply()
             #expect(!MachPort.flushReplies(within: .zero))
             let reader = runOnThread { try peer.readMessage() }
-            #expect(MachPort.flushReplies(within: patience))
+            #expect(MachPort.flushReplies(within: longTimeout))
             #expect(try reader.join() == size)
         }
     }
@@ -30,10 +30,10 @@ import Testing
         try await onBench(over: .socket) { bench in
             let (peer, size) = try bench.keepingReply()
             let outcomes = Recorder<Bool>()
-            let cancelled = Task { outcomes.append(await MachPort.flushReplies(within: patience)) }
+            let cancelled = Task { outcomes.append(await MachPort.flushReplies(within: longTimeout)) }
             cancelled.cancel()
             #expect(outcomes.waitUntilCount(1) == [false])
-            Task { outcomes.append(await MachPort.flushReplies(within: patience)) }
+            Task { outcomes.append(await MachPort.flushReplies(within: longTimeout)) }
             #expect(try peer.readMessage() == size)
             #expect(outcomes.waitUntilCount(2) == [false, true])
         }
@@ -47,7 +47,7 @@ import Testing
                 #expect(!MachPort.flushReplies(within: .zero))
                 withExtendedLifetime(peer) {}
             }
-            #expect(MachPort.flushReplies(within: patience))
+            #expect(MachPort.flushReplies(within: longTimeout))
         }
     }
 
@@ -61,7 +61,7 @@ import Testing
             let connection = try #require(port.localPort.sockets?.state.withLock { $0.members.values.first })
             #expect(!MachPort.flushReplies(within: .zero))
             connection.sender.endBecauseUnread(connection)
-            #expect(MachPort.flushReplies(within: patience))
+            #expect(MachPort.flushReplies(within: longTimeout))
             withExtendedLifetime(peer) {}
         }
     }
@@ -72,7 +72,7 @@ import Testing
             let outcomes = Recorder<Bool>()
             try bench.serving({ _, message in
                 try? message.reply(MachMessage(bytes: pattern(8 << 20)))
-                outcomes.append(MachPort.flushReplies(within: patience))
+                outcomes.append(MachPort.flushReplies(within: longTimeout))
             }) { right, _, _ in
                 let reply = try right.ask(MachMessage(id: 1))
                 #expect(reply.bytes == pattern(8 << 20))
@@ -148,7 +148,7 @@ import Testing
             #expect(hits > 0)
             #expect(!MachPort.flushReplies(within: .zero))
             #expect(try peer.readMessage() == 1 << 20 + 8)
-            #expect(MachPort.flushReplies(within: patience))
+            #expect(MachPort.flushReplies(within: longTimeout))
         }
     }
     #endif
@@ -162,7 +162,7 @@ import Testing
                 #expect(exitStatus(of: child) == 0)
                 #expect(!MachPort.flushReplies(within: .zero))
                 #expect(try peer.readMessage() == size)
-                #expect(MachPort.flushReplies(within: patience))
+                #expect(MachPort.flushReplies(within: longTimeout))
             }
         }
     }

@@ -75,10 +75,10 @@ enum ForeignLoop: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-extension Trait where Self == Census {
-    /// The census, for tests of other loops: CoreFoundation's main loop, which it makes with the first one, stays.
+extension Trait where Self == LeakCheck {
+    /// The leak check, for tests of other loops: CoreFoundation's main loop, which it makes with the first one, stays.
     static var foreignLoops: Self {
-        .census(
+        .leakCheck(
             settles: true,
             warmingUp: {
                 ReservedDescriptor.shared.reserve()

@@ -74,7 +74,7 @@ private struct ForkedWorkers: Sendable {
             try PortWorker.launchThread { _ in },
         ]
         // The start of the thread retains its object until the thread has begun.
-        try workers[1].thread?.performAndWait(within: patience) {}
+        try workers[1].thread?.performAndWait(within: longTimeout) {}
         let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
         // Of the loop, not of the thread's object: that would be retained by the holder of the lock.
         let loop = try #require(workers[1].thread?.loop)
@@ -95,8 +95,8 @@ private struct ForkedWorkers: Sendable {
         try holder.join()
         #expect(exitStatus(of: child) == 0)
         for worker in workers { #expect(worker.exit == nil) }
-        #expect(try workers[0].shutDown(within: patience) == .signalled(SIGTERM))
-        #expect(try workers[1].shutDown(within: patience) == .threadEnded)
+        #expect(try workers[0].shutDown(within: longTimeout) == .signalled(SIGTERM))
+        #expect(try workers[1].shutDown(within: longTimeout) == .threadEnded)
     }
 
     /// The calls that did not report that the worker is the parent's.

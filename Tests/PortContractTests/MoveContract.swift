@@ -136,10 +136,10 @@ import Testing
             try port.schedule()
             try port.move(to: ended)
             try right.send(MachMessage())
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             #expect(port.isValid)
             try port.move(to: .current)
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             #expect(!port.isValid)
             #expect(portError { () throws(PortError) in try port.move(to: .current) }?.code == .invalidPort)
         }

@@ -122,7 +122,7 @@ import Testing
                     notices.increment()
                     ThreadRunLoop.current.stop()
                 }
-                let result = ThreadRunLoop.current.run(for: patience)
+                let result = ThreadRunLoop.current.run(for: longTimeout)
                 try #require(result == .stopped)
                 #expect(notices.value == 1)
             }

@@ -133,14 +133,14 @@ final class PortStress: Sendable {
     private func take(_ stressed: StressPort, _ message: MachMessage) {
         if let violation = stressed.take(message) { violations.append(violation) }
         progress.add(1, ordering: .relaxed)
-        do { try message.reply(MachMessage(), within: patience) } catch { violations.append("no reply: \(error)") }
+        do { try message.reply(MachMessage(), within: longTimeout) } catch { violations.append("no reply: \(error)") }
     }
 
     private func receive(_ slot: Int) throws {
         while !isOver.load(ordering: .sequentiallyConsistent) {
             let stressed = ports.withLock { $0[slot] }
             do throws(PortError) {
-                while let message = try stressed.port.receive(within: patience) { take(stressed, message) }
+                while let message = try stressed.port.receive(within: longTimeout) { take(stressed, message) }
                 violations.append("nothing came for as long as the watchdog waits")
             } catch {
                 if error.code != .invalidPort { throw error }
@@ -200,14 +200,14 @@ final class PortStress: Sendable {
             switch Int.random(in: 0..<8, using: &generator) {
             case 0: .zero
             case 1: .microseconds(30)
-            default: patience
+            default: longTimeout
             }
         do throws(PortError) {
             if limit == .zero { return try right.trySend(message) }
             try right.send(message, within: limit)
             return true
         } catch {
-            guard error.code == .deadName || error.code == .sendTimedOut && limit != patience else { throw error }
+            guard error.code == .deadName || error.code == .sendTimedOut && limit != longTimeout else { throw error }
             return false
         }
     }

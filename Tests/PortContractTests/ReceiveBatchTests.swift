@@ -232,7 +232,7 @@ import Testing
                 ids.append(message.id)
                 if message.id == 2 {
                     while ids.elements.last != 12 {
-                        _ = ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true)
+                        _ = ThreadRunLoop.current.run(for: longTimeout, returnAfterSourceHandled: true)
                     }
                     ids.append(-2)
                 }
@@ -245,7 +245,7 @@ import Testing
             let client = try RingClient(Self.process, at: port)
             try client.send(1...20)
             try port.schedule()
-            #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
             #expect(ids.elements == Array(1...12) + [-2] + Array(13...20))
             withExtendedLifetime(client) {}
         }

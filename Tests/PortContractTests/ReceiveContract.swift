@@ -68,7 +68,7 @@ import Testing
                 let waits = Gate("a receiver waits")
                 let thread = runOnThread {
                     waitsNow(in: .portReceive, waits)
-                    return portError { () throws(PortError) in _ = try port.receive(within: patience) }?.code
+                    return portError { () throws(PortError) in _ = try port.receive(within: longTimeout) }?.code
                 }
                 waits.wait()
                 return thread
@@ -88,7 +88,8 @@ import Testing
             #expect(!port.isValid)
             #expect(port.queueCount == 0)
             #expect(portError { () throws(PortError) in _ = try port.tryReceive() }?.code == .invalidPort)
-            #expect(portError { () throws(PortError) in _ = try port.receive(within: patience) }?.code == .invalidPort)
+            #expect(
+                portError { () throws(PortError) in _ = try port.receive(within: longTimeout) }?.code == .invalidPort)
             #expect(portError { () throws(PortError) in try port.schedule() }?.code == .invalidPort)
         }
     }

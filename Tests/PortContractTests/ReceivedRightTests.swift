@@ -115,7 +115,7 @@ import Testing
             let first = SharedDescriptor(try sysPacketSocket())
             #expect(try sysConnect(first.rawValue, path: listener.address.path))
             let right = RightsTable.shared.right(receivedAt: listener.address)
-            async let reply = right.request(MachMessage(id: 4), sendLimit: patience, replyLimit: patience)
+            async let reply = right.request(MachMessage(id: 4), sendLimit: longTimeout, replyLimit: longTimeout)
             // The task has found no room when it comes here, or finds some later: both are served.
             _ = try listener.accept()
             let peer = try listener.accept()

@@ -142,7 +142,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let large = pattern(3 << 20)
             try bench.serving({ _, message in
-                try? message.reply(MachMessage(id: message.id, bytes: large), within: patience)
+                try? message.reply(MachMessage(id: message.id, bytes: large), within: longTimeout)
             }) { behind, _, _ in
                 try bench.serving(.handOn, handingOnTo: behind) { front, _ in
                     let reply = try front.ask(MachMessage(id: 1))
@@ -240,7 +240,7 @@ import Testing
             let port = try bench.farPort()
             for large in [false, true] {
                 let right = try bench.right(to: port)
-                _ = try? right.request(MachMessage(), sendLimit: patience, replyLimit: .zero)
+                _ = try? right.request(MachMessage(), sendLimit: longTimeout, replyLimit: .zero)
                 let message = try port.next()
                 withExtendedLifetime(right) {}
                 _ = portError { () throws(PortError) in

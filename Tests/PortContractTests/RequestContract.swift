@@ -42,7 +42,7 @@ import Testing
                 #expect(try right.ask(MachMessage()).id == 1)
                 #expect(calls.value == 0)
                 // They were not lost, only deferred.
-                while calls.value < 4 { ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true) }
+                while calls.value < 4 { ThreadRunLoop.current.run(for: longTimeout, returnAfterSourceHandled: true) }
                 #expect(calls.value == 4)
                 source.invalidate()
                 mine.invalidate()
@@ -98,7 +98,7 @@ import Testing
                 client.add(idle)
                 let reply = try right.ask(MachMessage(), mode: .default)
                 #expect(reply.id == 8)
-                #expect(client.run(for: patience) == .stopped)
+                #expect(client.run(for: longTimeout) == .stopped)
                 idle.invalidate()
             }
         }
@@ -110,7 +110,7 @@ import Testing
             try bench.serving(.late) { right, _ in
                 for _ in 0..<10 {
                     let error = portError { () throws(PortError) in
-                        _ = try right.request(MachMessage(id: 1), sendLimit: patience, replyLimit: .milliseconds(1))
+                        _ = try right.request(MachMessage(id: 1), sendLimit: longTimeout, replyLimit: .milliseconds(1))
                     }
                     #expect(error?.code == .replyTimedOut)
                     let reply = try right.ask(MachMessage(id: 2))
@@ -207,7 +207,7 @@ import Testing
             let right = try bench.right(to: port)
             try port.schedule()
             requester.value.withLock { $0 = runOnThread { try right.ask(MachMessage()).id } }
-            let result = ThreadRunLoop.current.run(for: patience)
+            let result = ThreadRunLoop.current.run(for: longTimeout)
             #expect(result == .stopped || result == .finished)
             #expect(try requester.value.withLock { $0 }?.join() == 77)
             #expect(right.isDead)
@@ -283,7 +283,7 @@ import Testing
             let right = try bench.right(to: port)
             let count = try right.fill(bytes: 1000)
             let error = portError { () throws(PortError) in
-                _ = try right.request(MachMessage(id: -1), sendLimit: .zero, replyLimit: patience)
+                _ = try right.request(MachMessage(id: -1), sendLimit: .zero, replyLimit: longTimeout)
             }
             #expect(error?.code == .sendTimedOut)
             for id in 0..<count { #expect(try port.next().id == id) }

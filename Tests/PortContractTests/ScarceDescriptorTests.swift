@@ -37,7 +37,7 @@ import Testing
             let port = try bench.port { _, _ in ThreadRunLoop.current.stop() }
             try port.schedule(on: .current)
             let right = try bench.right(to: port)
-            let sender = runOnThread { try right.send(MachMessage(id: 1), within: patience) }
+            let sender = runOnThread { try right.send(MachMessage(id: 1), within: longTimeout) }
             let calls = SystemCallFaults.counting(with: [.init(.accept, .fail(code), times: 3)]) {
                 _ = ThreadRunLoop.current.run(until: Watchdog.deadline)
             }.calls

@@ -35,7 +35,7 @@ import Testing
             let right = try bench.farSender(to: port)
             for id in Int32(0)..<3 { try right.send(MachMessage(id: id)) }
             try port.schedule()
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             #expect(seen.elements == [0, 1, 2])
         }
     }
@@ -108,11 +108,11 @@ import Testing
             let right = try bench.farSender(to: port)
             try port.schedule()
             for id in Int32(0)..<4 { try right.send(MachMessage(id: id)) }
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             #expect(seen.elements == [0, 1])
             #expect(port.isValid)
             try ThreadRunLoop.current.add(port)
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             #expect(seen.elements == [0, 1, 2, 3])
         }
     }
@@ -125,12 +125,12 @@ import Testing
                 seen.append(message.id)
                 guard message.id < 4 else { return port.invalidate() }
                 _ = try? port.makeSendRight().trySend(MachMessage(id: message.id + 1))
-                ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true)
+                ThreadRunLoop.current.run(for: longTimeout, returnAfterSourceHandled: true)
                 seen.append(-message.id)
             }
             try bench.farSender(to: port).send(MachMessage(id: 1))
             try port.schedule()
-            ThreadRunLoop.current.run(for: patience)
+            ThreadRunLoop.current.run(for: longTimeout)
             #expect(seen.elements == [1, 2, 3, 4, -3, -2, -1])
         }
     }
@@ -149,7 +149,7 @@ import Testing
             #expect(seen.count == 0)
             // The first event may be the connection that is accepted.
             while seen.count == 0 {
-                ThreadRunLoop.current.run(mode: special, for: patience, returnAfterSourceHandled: true)
+                ThreadRunLoop.current.run(mode: special, for: longTimeout, returnAfterSourceHandled: true)
             }
             #expect(seen.elements == [1])
             port.invalidate()
@@ -172,7 +172,7 @@ import Testing
             for id in Int32(0)..<2 {
                 #expect(try !right.isDead)
                 try right.send(MachMessage(id: id))
-                ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true)
+                ThreadRunLoop.current.run(for: longTimeout, returnAfterSourceHandled: true)
                 while seen.count <= Int(id) { ThreadRunLoop.current.run(for: .milliseconds(1)) }
             }
             #expect(seen.elements == [0, 1])
@@ -228,7 +228,7 @@ import Testing
                 #expect(port.isValid)
                 try port.schedule()
                 try bench.farSender(to: port).send(MachMessage())
-                #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+                #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
                 let other = try bench.port()
                 try other.schedule(on: loop)
             }

@@ -65,9 +65,11 @@ import Testing
             for round in Int32(0)..<20 {
                 if round == 9 { try peers[1].send(MachMessage(id: 100)) }
                 try peers[0].send(MachMessage(id: round))
-                #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
             }
-            while received.withLock({ $0.count }) < 21 { #expect(ThreadRunLoop.current.run(for: patience) == .stopped) }
+            while received.withLock({ $0.count }) < 21 {
+                #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
+            }
             let order = received.withLock { $0 }
             #expect(order.filter { $0 < 100 } == Array(0..<20))
             let position = try #require(order.firstIndex(of: 100))
@@ -106,13 +108,13 @@ import Testing
                     let peer = try RawPeer(to: port, on: bench)
                     for _ in 0..<3 {
                         try peer.send(MachMessage(id: id))
-                        #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                        #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
                     }
                     connection = port.localPort.sockets?.state.withLock { $0.members.values.first }
                     #expect(connection != nil)
                     try peer.send(MachMessage(id: id))
                 }
-                #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
                 while port.localPort.connectionCount > 0 { port.localPort.receiveFromSockets() }
                 #expect(connection == nil)
             }
@@ -140,11 +142,11 @@ import Testing
             let first = try RawPeer(to: port, on: bench)
             for id in Int32(1)...3 {
                 try first.send(MachMessage(id: id))
-                #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
             }
             let second = try RawPeer(to: port, on: bench)
             try second.send(MachMessage(id: 1))
-            #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
             #expect(answers.elements == [4, 4])
             port.invalidate()
         }

@@ -47,7 +47,7 @@ import Testing
             try bench.serving(.echo) { right, _ in
                 _ = try right.ask(MachMessage(id: 1, text: "hello"))
                 for _ in 0..<3 {
-                    let answered = try #require(try right.statistics(within: patience))
+                    let answered = try #require(try right.statistics(within: longTimeout))
                     #expect(answered.messageCount == 1 && answered.byteCount == 5)
                     #expect(answered.queueCount == 0 && answered.queueLimit == MachPort.defaultQueueLimit)
                     #expect(answered.clientCount == (transport == .memory ? 0 : 1))

@@ -26,7 +26,7 @@ import Testing
         let right = port.makeSendRight()
         for id in 1...count { try right.send(MachMessage(id: id)) }
         try port.schedule()
-        while ThreadRunLoop.current.run(for: patience) == .stopped { log.append("stopped") }
+        while ThreadRunLoop.current.run(for: longTimeout) == .stopped { log.append("stopped") }
         return log.elements
     }
 
@@ -42,7 +42,7 @@ import Testing
             }
             for id in 1...count { try port.makeSendRight().send(MachMessage(id: id)) }
             try port.schedule()
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             #expect(passes.elements == Array(passes.elements[0]..<passes.elements[0] + Int(count)))
         }
     }
@@ -153,7 +153,7 @@ import Testing
             for id in 1...Self.count { try port.makeSendRight().send(MachMessage(id: id)) }
             try port.schedule()
             ThreadRunLoop.current.add(RunLoopTimer(fireDate: fires) { _ in log.append("timer") })
-            while ThreadRunLoop.current.run(for: patience) == .stopped {}
+            while ThreadRunLoop.current.run(for: longTimeout) == .stopped {}
             // A slow machine may have it due before the third.
             let position = try #require(log.elements.firstIndex(of: "timer"))
             #expect(position <= 3)
@@ -218,7 +218,7 @@ import Testing
             }
             for id in Int32(2)...4 { try port.makeSendRight().send(MachMessage(id: id)) }
             try port.schedule()
-            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             #expect(first.elements == [true, true, true])
         }
     }
@@ -234,7 +234,7 @@ import Testing
             }
             for id in Int32(1)...40 { try port.makeSendRight().send(MachMessage(id: id)) }
             try port.schedule()
-            #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
             #expect(log.elements == Array(1...40))
             #expect(try sysPoll(port.doorbell().descriptor, .readable, until: .distantPast).isEmpty)
             try port.makeSendRight().send(MachMessage())
@@ -273,7 +273,7 @@ import Testing
             for id in Int32(1)...20 { try port.makeSendRight().send(MachMessage(id: id)) }
             try port.schedule()
             for pass in 1...20 {
-                let result = ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true)
+                let result = ThreadRunLoop.current.run(for: longTimeout, returnAfterSourceHandled: true)
                 #expect(result == .handledSource)
                 #expect(ids.elements.count == pass)
             }
@@ -293,7 +293,7 @@ import Testing
             let source = RunLoopSource(descriptor: event.raw) { loop.stop() }
             loop.add(source)
             event.signal()
-            #expect(loop.run(for: patience) == .stopped)
+            #expect(loop.run(for: longTimeout) == .stopped)
             source.invalidate()
             port.invalidate()
         }

@@ -31,7 +31,7 @@ struct Stress: Sendable {
         let port = try bench.port(queueLimit: limit) { port, message in
             delivered.append(message)
             if delivered.count >= lifetime { port.invalidate() }
-            try? message.reply(MachMessage(id: Self.wasDelivered), within: patience)
+            try? message.reply(MachMessage(id: Self.wasDelivered), within: longTimeout)
         }
         let ends = Recorder<Int32>()
         let reports = try bench.port { _, message in ends.append(message.id) }

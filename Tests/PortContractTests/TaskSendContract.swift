@@ -31,7 +31,7 @@ import Testing
             let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let count = try right.fill(bytes: 3000)
-            let outcome = send(-7, right, within: patience)
+            let outcome = send(-7, right, within: longTimeout)
             for id in 0..<count { #expect(try port.next().id == id) }
             #expect(try port.next().id == -7)
             #expect(outcome.waitUntilCount(1) == [nil])
@@ -62,11 +62,11 @@ import Testing
             let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             _ = try right.fill(bytes: 3000)
-            let outcome = send(1, right, within: patience)
+            let outcome = send(1, right, within: longTimeout)
             if transport == .memory { try right.waitForSenders(1) }
             try port.invalidate()
             #expect(outcome.waitUntilCount(1) == [.deadName])
-            #expect(send(2, right, within: patience).waitUntilCount(1) == [.deadName])
+            #expect(send(2, right, within: longTimeout).waitUntilCount(1) == [.deadName])
         }
     }
 
@@ -79,7 +79,7 @@ import Testing
             Task {
                 withUnsafeCurrentTask { $0?.cancel() }
                 do throws(PortError) {
-                    try await right.send(MachMessage(id: 1), within: patience)
+                    try await right.send(MachMessage(id: 1), within: longTimeout)
                     outcome.append(nil)
                 } catch {
                     outcome.append(error.code)
@@ -97,7 +97,7 @@ import Testing
             let right = try bench.right(to: port)
             let lock = try #require((right.destination as? RemotePort)?.connection).sender.lock
             #expect(lock.tryLock())
-            let patient = send(1, right, within: patience)
+            let patient = send(1, right, within: longTimeout)
             while lock.waitingCount < 1 { sched_yield() }
             let ended = Counter("a task that does not wait")
             let count = 4 * sysconf(CInt(_SC_NPROCESSORS_ONLN))

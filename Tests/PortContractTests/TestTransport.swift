@@ -77,11 +77,11 @@ enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible 
     var testDescription: String { rawValue }
 }
 
-extension Trait where Self == Census {
-    /// The census, for tests that open sockets: the library keeps one spare descriptor until the process ends, and the
-    /// thread that sends replies for which there was no room.
+extension Trait where Self == LeakCheck {
+    /// The leak check, for tests that open sockets: the library keeps one spare descriptor until the process ends, and
+    /// the thread that sends replies for which there was no room.
     static var contract: Self {
-        .census(warmingUp: warmUpIOThread)
+        .leakCheck(warmingUp: warmUpIOThread)
     }
 }
 

@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("AsyncCloser", .census) struct AsyncCloserTests {
+@Suite("AsyncCloser", .leakCheck) struct AsyncCloserTests {
     @Test(
         "descriptors are closed in the order in which they were released, so that no releaser waits behind later ones")
     func order() async throws {

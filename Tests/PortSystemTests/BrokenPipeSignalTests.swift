@@ -8,7 +8,7 @@ import Testing
 
 /// SIGPIPE ends a process, so a wrapper that lets it through ends the tests. Each test uses a thread of its own,
 /// because it changes the mask.
-@Suite("BrokenPipeSignal", .census) struct BrokenPipeSignalTests {
+@Suite("BrokenPipeSignal", .leakCheck) struct BrokenPipeSignalTests {
     @Test("a write without a reader fails with EPIPE; no signal is left, and the mask is as before")
     func brokenPipe() async throws {
         try await onNewThread {

@@ -5,7 +5,7 @@
 import TestSupport
 import Testing
 
-@Suite("BufferPool", .census) struct BufferPoolTests {
+@Suite("BufferPool", .leakCheck) struct BufferPoolTests {
     private func address(of bytes: [UInt8]) -> UInt { bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }
 
     private func filled(_ byte: UInt8) -> [UInt8] {

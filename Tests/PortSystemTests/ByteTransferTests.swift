@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("ByteTransfer", .census) struct ByteTransferTests {
+@Suite("ByteTransfer", .leakCheck) struct ByteTransferTests {
     private func pipe() throws -> (reading: SharedDescriptor, writing: SharedDescriptor) {
         var ends: [CInt] = [-1, -1]
         guard Glibc.pipe(&ends) == 0 else { throw SystemError(errno) }

@@ -6,7 +6,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Child processes", .census) struct ChildProcessTests {
+@Suite("Child processes", .leakCheck) struct ChildProcessTests {
     @Test("a process that is not a child, or no child any more, is not killed by its number")
     func notAChild() async throws {
         try await onNewThread {

@@ -7,7 +7,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("DirectoryWatch", .census) struct DirectoryWatchTests {
+@Suite("DirectoryWatch", .leakCheck) struct DirectoryWatchTests {
     @Test("changes of files are reported in their order, with their names")
     func files() throws {
         try withScratchDirectory { scratch in
@@ -106,7 +106,7 @@ import Testing
     }
 }
 
-@Suite("Inherited sockets and other processes", .census) struct InheritedSocketTests {
+@Suite("Inherited sockets and other processes", .leakCheck) struct InheritedSocketTests {
     @Test("a socket reports whether it listens, and its path")
     func sockets() throws {
         try withScratchDirectory(leaving: .anything) { scratch in

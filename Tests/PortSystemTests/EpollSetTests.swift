@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("EpollSet", .census) struct EpollSetTests {
+@Suite("EpollSet", .leakCheck) struct EpollSetTests {
     @Test("a set is close-on-exec, and an empty one waits until its deadline")
     func empty() throws {
         let set = try EpollSet()

@@ -15,7 +15,7 @@ private final class SharedEvent: Sendable {
     }
 }
 
-@Suite("EventDescriptor", .census) struct EventDescriptorTests {
+@Suite("EventDescriptor", .leakCheck) struct EventDescriptorTests {
     private func isReadable(_ event: borrowing EventDescriptor) throws -> Bool {
         try sysPoll(event.raw, .readable, until: .distantPast).contains(.readable)
     }

@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("FileDescriptor", .census) struct FileDescriptorTests {
+@Suite("FileDescriptor", .leakCheck) struct FileDescriptorTests {
     @Test("a descriptor is closed when its owner is done with it, and not before")
     func ownership() throws {
         let number: CInt

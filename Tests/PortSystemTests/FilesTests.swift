@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Files", .census) struct FilesTests {
+@Suite("Files", .leakCheck) struct FilesTests {
     @Test("a file is made for its owner alone, close-on-exec, and read again")
     func createAndRead() throws {
         try withScratchDirectory { scratch in
@@ -172,7 +172,7 @@ import Testing
     }
 }
 
-@Suite("File locks", .census) struct FileLockTests {
+@Suite("File locks", .leakCheck) struct FileLockTests {
     @Test(
         "one open file holds the lock, in one process too, until its last descriptor is closed",
         arguments: FileLock.allCases)

@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Futex", .census) struct FutexTests {
+@Suite("Futex", .leakCheck) struct FutexTests {
     @Test(
         "a thread signalled since it read the expected value does not sleep, however often it was signalled before",
         arguments: [0, .max] as [UInt32])

@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Identity", .census) struct IdentityTests {
+@Suite("Identity", .leakCheck) struct IdentityTests {
     @Test("the process, user and group are those that the C library knows")
     func process() {
         #expect(sysProcessID() == getpid())

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Long records go past the caches of their producer: other instructions write them, in steps of a cache line.
-@Suite("long records in shared memory", .census) struct LongRecordTests {
+@Suite("long records in shared memory", .leakCheck) struct LongRecordTests {
     private static let lengths = [8191, 8192, 8193, 8255, 8256, 8257, 20_000]
 
     private static func pattern(_ count: Int, _ seed: Int) -> [UInt8] {

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Mutex under the thread sanitizer", .census) struct MutexTests {
+@Suite("Mutex under the thread sanitizer", .leakCheck) struct MutexTests {
     private final class Shared: Sendable {
         let list = Mutex<[Int]>([])
     }

@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("PacketSocket, listening and connecting", .census) struct PacketConnectTests {
+@Suite("PacketSocket, listening and connecting", .leakCheck) struct PacketConnectTests {
     private func connection(_ path: String) throws -> SharedDescriptor? {
         let socket = try sysPacketSocket()
         return try sysConnect(socket.raw, path: path) ? SharedDescriptor(socket) : nil

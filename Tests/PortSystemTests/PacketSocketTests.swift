@@ -24,7 +24,7 @@ private final class Pair {
     }
 }
 
-@Suite("PacketSocket", .census) struct PacketSocketTests {
+@Suite("PacketSocket", .leakCheck) struct PacketSocketTests {
     @Test("a listener that receives plainly gives connections to whose packets the kernel adds no descriptor")
     func plainly() throws {
         try withScratchDirectory(leaving: .anything) { scratch in

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PortSystem
 
-@Suite("Processors", .census) struct ProcessorsTests {
+@Suite("Processors", .leakCheck) struct ProcessorsTests {
     @Test("a thread may use at least one processor, and no more than the system has")
     func count() {
         #expect((1...sysconf(Int32(_SC_NPROCESSORS_CONF))).contains(sysAllowedProcessorCount()))

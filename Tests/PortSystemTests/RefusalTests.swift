@@ -6,7 +6,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Refusal", .census) struct RefusalTests {
+@Suite("Refusal", .leakCheck) struct RefusalTests {
     @Test("a call is made until it is refused, and never again", arguments: [ENOSYS, EPERM, EINVAL, EOPNOTSUPP])
     func remembered(code: CInt) throws {
         let refusal = Refusal()

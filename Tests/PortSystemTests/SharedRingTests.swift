@@ -18,7 +18,7 @@ enum Unnamed {
     }
 }
 
-@Suite("rings of records in shared memory", .census) struct SharedRingTests {
+@Suite("rings of records in shared memory", .leakCheck) struct SharedRingTests {
     static let limit = 65_536
 
     /// Both ends of a ring, each over mappings of its own, and the memory of each as a hostile side sees it.

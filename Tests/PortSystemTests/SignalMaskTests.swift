@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Each test uses a thread of its own, because the mask of another thread would stay changed if the test failed.
-@Suite("SignalMask", .census) struct SignalMaskTests {
+@Suite("SignalMask", .leakCheck) struct SignalMaskTests {
     @Test("a signal that comes while signals are blocked waits until the body is done", arguments: [false, true])
     func waits(throwing: Bool) async throws {
         try await onNewThread {

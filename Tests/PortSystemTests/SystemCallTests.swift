@@ -11,7 +11,7 @@ import Testing
 
 #if PORT_FAULTS
 
-@Suite("SystemCall", .census) struct SystemCallTests {
+@Suite("SystemCall", .leakCheck) struct SystemCallTests {
     @Test("an interrupted call is repeated, as often as necessary", arguments: SystemCall.allCases)
     func interrupted(call: SystemCall) throws {
         try withScratchDirectory(leaving: .anything) { scratch in
@@ -68,7 +68,7 @@ import Testing
     }
 }
 
-@Suite("SystemCallFaults", .census) struct SystemCallFaultsTests {
+@Suite("SystemCallFaults", .leakCheck) struct SystemCallFaultsTests {
     private func fails() -> Bool {
         do {
             _ = try sysOpen("/dev/null", .reading)

@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("SystemThread", .census(threadNames: ["swift-thread"])) struct SystemThreadTests {
+@Suite("SystemThread", .leakCheck(threadNames: ["swift-thread"])) struct SystemThreadTests {
     private final class Witness: Sendable {
         let destroyed: Recorder<pid_t>
         init(_ destroyed: Recorder<pid_t>) { self.destroyed = destroyed }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The tools of the tests are tested too: a census that sees nothing would let every leak pass.
+// The tools of the tests are tested too: a leak check that sees nothing would let every leak pass.
 
 import Foundation
 import PortSystem
 import TestSupport
 import Testing
 
-@Suite("TestSupport", .census) struct TestSupportTests {
+@Suite("TestSupport", .leakCheck) struct TestSupportTests {
     @Test("a descriptor that stays open is noticed")
     func descriptorLeak() throws {
         var leaked: SharedDescriptor?
@@ -63,7 +63,7 @@ import Testing
     func threadLeak() async throws {
         let (gate, threads) = (Gate(), Recorder<TestThread<Void>>())
         try await withKnownIssue {
-            try await Census().counting { threads.append(runOnThread(name: "forgotten") { gate.wait() }) }
+            try await LeakCheck().counting { threads.append(runOnThread(name: "forgotten") { gate.wait() }) }
         } matching: {
             $0.comments.contains { $0.rawValue.contains("forgotten") }
         }
@@ -86,7 +86,7 @@ import Testing
     func childLeak() async throws {
         let children = Recorder<ChildProcess>()
         try await withKnownIssue {
-            try await Census().counting { children.append(try ChildProcess("/bin/cat")) }
+            try await LeakCheck().counting { children.append(try ChildProcess("/bin/cat")) }
         } matching: {
             $0.comments.contains { $0.rawValue.contains("child process") }
         }

@@ -5,7 +5,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("ThreadEvent", .census) struct ThreadEventTests {
+@Suite("ThreadEvent", .leakCheck) struct ThreadEventTests {
     @Test("an event that was set before the wait is seen, again and again")
     func setBefore() {
         let event = ThreadEvent()

@@ -18,7 +18,7 @@ private final class Witness: Sendable {
     deinit { destroyed.append("\(name) on \(sysThreadID())") }
 }
 
-@Suite("ThreadLocal", .census) struct ThreadLocalTests {
+@Suite("ThreadLocal", .leakCheck) struct ThreadLocalTests {
     private static let plain = ThreadLocal<Witness>()
     private static let reported = Recorder<String>("ends of threads")
     private static let reporting = ThreadLocal<Witness> { witness in

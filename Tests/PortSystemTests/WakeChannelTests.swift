@@ -6,7 +6,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("wake channels", .census) struct WakeChannelTests {
+@Suite("wake channels", .leakCheck) struct WakeChannelTests {
     @Test("each wake ends a wait for edges once, however many there were, and leaves nothing to read")
     func edges() throws {
         let (channel, sending) = try WakeChannel.make()

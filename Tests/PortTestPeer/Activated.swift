@@ -12,7 +12,7 @@ private func checkIn(_ directory: String, _ name: String, _ servant: Servant) th
     let names = try nameServer(in: directory)
     let port = MachPort { port, message in
         guard let reply = servant.answer(port, message), message.expectsReply else { return }
-        try? message.reply(MachMessage(id: message.id, bytes: reply), within: servicePatience)
+        try? message.reply(MachMessage(id: message.id, bytes: reply), within: serviceTimeout)
     }
     try names.checkIn(port, name: name)
     say("checked in")

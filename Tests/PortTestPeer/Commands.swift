@@ -44,7 +44,7 @@ func hold(_ directory: String) throws(PortError) {
 func ask(_ directory: String, _ name: String, id: Int32, text: String) throws(PortError) {
     let port = try RemoteMessagePort(name: name, nameServer: nameServer(in: directory))
     let reply = try port.request(
-        MachMessage(id: id, text: text), sendLimit: servicePatience, replyLimit: servicePatience)
+        MachMessage(id: id, text: text), sendLimit: serviceTimeout, replyLimit: serviceTimeout)
     say("reply \(reply.text)")
 }
 
@@ -52,7 +52,7 @@ func ask(_ directory: String, _ name: String, id: Int32, text: String) throws(Po
 func send(_ directory: String, _ name: String, count: Int) throws(PortError) {
     let port = try RemoteMessagePort(name: name, nameServer: nameServer(in: directory))
     for number in 0..<count {
-        try port.send(MachMessage(id: 4, text: String(number)), sendLimit: servicePatience)
+        try port.send(MachMessage(id: 4, text: String(number)), sendLimit: serviceTimeout)
     }
     _exit(0)
 }
@@ -86,7 +86,7 @@ func checkIn(_ directory: String, _ name: String, by way: String, _ rules: Rules
     let message =
         way == "name"
         ? MachMessage(id: 100, text: ownName) : MachMessage(id: 100, replyPort: port.port.makeSendRight())
-    try main.send(message, within: servicePatience)
+    try main.send(message, within: serviceTimeout)
     say("checked in")
     runUntilInputEnds()
     port.invalidate()
@@ -135,16 +135,16 @@ func launch() throws(PortError) {
     var program = WorkerProgram(path, ["worker", "serve"])
     program.environment["PORT_TEST_ARGUMENTS"] = "worker serve"
     let worker = try PortWorker.launchProcess(program)
-    let right = try worker.checkIn(within: servicePatience)
+    let right = try worker.checkIn(within: serviceTimeout)
     say("reply \(try right.request(MachMessage(id: 1, text: "abc")).text)")
-    say("worker \(try worker.shutDown(asking: MachMessage(id: 99), within: servicePatience))")
+    say("worker \(try worker.shutDown(asking: MachMessage(id: 99), within: serviceTimeout))")
 }
 
 /// Waits for a name: "waiting", "found".
 func wait(_ directory: String, _ name: String) throws(PortError) {
     let names = try PortNameServer(directory: directory)
     say("waiting")
-    _ = try names.waitFor(name, within: servicePatience)
+    _ = try names.waitFor(name, within: serviceTimeout)
     say("found")
 }
 
@@ -156,7 +156,7 @@ func notice(_ directory: String, _ name: String) throws(PortError) {
         ThreadRunLoop.current.stop()
     }
     say("ready")
-    ThreadRunLoop.current.run(until: .after(servicePatience))
+    ThreadRunLoop.current.run(until: .after(serviceTimeout))
 }
 
 /// The arguments of the program. Where /proc is not mounted Swift gives no arguments; the environment has them then.

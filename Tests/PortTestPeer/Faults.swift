@@ -33,10 +33,10 @@ func stream(_ directory: String, _ name: String, count: Int) throws(PortError) {
     for number in 0..<count {
         let message = MachMessage(id: number % 2 == 0 ? 1 : 4, text: String(number))
         if number % 2 == 0 {
-            let reply = try port.request(message, sendLimit: servicePatience, replyLimit: servicePatience)
+            let reply = try port.request(message, sendLimit: serviceTimeout, replyLimit: serviceTimeout)
             if reply.text != String(number) { exit(3) }
         } else {
-            try port.send(message, sendLimit: servicePatience)
+            try port.send(message, sendLimit: serviceTimeout)
         }
     }
 }
@@ -50,7 +50,7 @@ func pace(_ directory: String, _ name: String) throws(PortError) {
         do throws(PortError) {
             let port = try RemoteMessagePort(name: name, nameServer: names)
             let reply = try port.request(
-                MachMessage(id: 1, text: line), sendLimit: servicePatience, replyLimit: servicePatience)
+                MachMessage(id: 1, text: line), sendLimit: serviceTimeout, replyLimit: serviceTimeout)
             say("reply \(reply.text)")
         } catch {
             say("\(sentence(error)) \(error.delivery)")
@@ -74,7 +74,7 @@ func connectManyAndStay(_ directory: String, _ name: String, count: Int) throws(
     for (number, right) in rights.enumerated() {
         let text = "\(sysProcessID()).\(number)"
         let reply = try right.request(
-            MachMessage(id: 1, text: text), sendLimit: servicePatience, replyLimit: servicePatience)
+            MachMessage(id: 1, text: text), sendLimit: serviceTimeout, replyLimit: serviceTimeout)
         if reply.text == String(text.reversed()) { replies += 1 }
     }
     say("replies \(replies)")
@@ -84,7 +84,7 @@ func connectManyAndStay(_ directory: String, _ name: String, count: Int) throws(
 
 /// Connects, and tries again while the server's backlog is full.
 private func unlessBusy<Result>(_ connect: () throws(PortError) -> Result) throws(PortError) -> Result {
-    let deadline = MonotonicInstant.after(servicePatience)
+    let deadline = MonotonicInstant.after(serviceTimeout)
     while true {
         do throws(PortError) {
             return try connect()

@@ -27,7 +27,7 @@ func beFarSide(_ directory: String, _ name: String, _ ports: String) throws(Port
     let orders = MachPort { _, message in
         do throws(PortError) {
             let answer = side.carryOut(try Parcel(unpacking: message))
-            try message.reply(answer.packed, within: servicePatience)
+            try message.reply(answer.packed, within: serviceTimeout)
         } catch {
             giveUp("cannot answer: \(error)")
         }

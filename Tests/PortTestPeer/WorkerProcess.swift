@@ -33,19 +33,19 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
             return kind == "stubborn" ? () : loop.stop()
         }
         guard let reply = servant.answer(port, message), message.expectsReply else { return }
-        try? message.reply(MachMessage(id: message.id, bytes: reply), within: servicePatience)
+        try? message.reply(MachMessage(id: message.id, bytes: reply), within: serviceTimeout)
     }
     if kind == "stubborn" { signal(SIGTERM, SIG_IGN) }
     if kind == "chatty" { talk(to: parent, count: argument) }
     if kind == "asking" {
         var request = MachMessage(id: MachMessage.checkIn, replyPort: port.makeSendRight())
         request.setReplyRight(port.makeSendOnceRight())
-        try parent.send(request, within: servicePatience)
+        try parent.send(request, within: serviceTimeout)
         exit(7)
     }
     if kind != "silent" {
         try port.schedule()
-        try parent.checkIn(port, components: [.bytes(Array(facts.text.utf8))], within: servicePatience)
+        try parent.checkIn(port, components: [.bytes(Array(facts.text.utf8))], within: serviceTimeout)
     }
     if kind == "brief" || kind == "chatty" { exit(7) }
     loop.run()
@@ -56,7 +56,7 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
 /// Sends `count` messages, each of which waits for room.
 private func talk(to parent: SendRight, count: String) {
     for _ in 0..<(Int(count) ?? 0) {
-        try? parent.send(MachMessage(id: 6, bytes: [UInt8](repeating: 7, count: 1000)), within: servicePatience)
+        try? parent.send(MachMessage(id: 6, bytes: [UInt8](repeating: 7, count: 1000)), within: serviceTimeout)
     }
 }
 

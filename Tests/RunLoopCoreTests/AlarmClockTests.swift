@@ -7,7 +7,7 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite("AlarmClock", .census) struct AlarmClockTests {
+@Suite("AlarmClock", .leakCheck) struct AlarmClockTests {
     private let clock = AlarmClock()
 
     @Test("alarms act when they are due, not before, in whichever order they were set")

@@ -9,7 +9,7 @@ import Testing
 
 /// What is wrong on purpose gets a clear result. Traps are in `CrashTests/RunLoopTrapTests.swift`, closed descriptors
 /// in `DescriptorSourceTests.swift`, loops whose threads have ended in `LoopThreadTests.swift`.
-@Suite(.census) struct BadInputTests {
+@Suite(.leakCheck) struct BadInputTests {
     @Test("a limit in the past polls once, however far back it is")
     func pastLimits() async throws {
         try await onLoop { loop in

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite(.census) struct BlockTests {
+@Suite(.leakCheck) struct BlockTests {
     @Test("S8: blocks run in the order in which they were posted, and the run finishes after the last")
     func order() async throws {
         let seen = Recorder<Int>()

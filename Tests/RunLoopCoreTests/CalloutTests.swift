@@ -7,7 +7,7 @@ import Runtime
 import TestSupport
 import Testing
 
-@Suite(.census) struct CalloutTests {
+@Suite(.leakCheck) struct CalloutTests {
     @Test("S9: the stack of a handler names the kind of callout")
     func frames() async throws {
         let seen = Recorder<String>()

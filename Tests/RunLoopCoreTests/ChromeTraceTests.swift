@@ -8,7 +8,7 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite(.census) struct ChromeTraceTests {
+@Suite(.leakCheck) struct ChromeTraceTests {
     private let nasty = "a \"quoted\" \\ name,\n\ttab, bell \u{7}, NUL \0, 統計 🌀 \u{2028}"
 
     @Test("a Chrome trace is JSON in which begins and ends nest per thread")

@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite(.census) struct CommandSourceClientTests {
+@Suite(.leakCheck) struct CommandSourceClientTests {
     private typealias Source = CommandSource<Int>
 
     private func makeSource() -> Source {
@@ -16,7 +16,7 @@ import Testing
     @discardableResult
     private func addClient(
         _ name: String, to source: Source, on loop: ThreadRunLoop, in modes: [RunLoopMode] = [.common],
-        limit: Duration = Watchdog.patience, _ trace: Recorder<String>
+        limit: Duration = Watchdog.longTimeout, _ trace: Recorder<String>
     ) -> Source.Client {
         source.addClient(
             on: loop, in: modes, removalLimit: limit,
@@ -42,7 +42,7 @@ import Testing
             #expect(trace.count == 4)
             source.invalidate()
             addClient("too late", to: source, on: client, trace)
-            try client.performAndWait(within: Watchdog.patience) {}
+            try client.performAndWait(within: Watchdog.longTimeout) {}
         }
         #expect(trace.elements.prefix(2) == ["first registered true true", "late registered true true"])
         #expect(Set(trace.elements.dropFirst(2)) == ["first removed true", "late removed true"])
@@ -236,7 +236,7 @@ import Testing
                     }
                 }
                 for thread in threads { try thread.join() }
-                try client.performAndWait(within: Watchdog.patience) {}
+                try client.performAndWait(within: Watchdog.longTimeout) {}
             }
         }
         #expect(registered.value == removed.value)

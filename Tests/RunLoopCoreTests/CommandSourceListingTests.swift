@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Listings 3-3 to 3-9 of Apple's Run Loops chapter, with a thread of the test instead of the main thread.
-@Suite(.census) struct CommandSourceListingTests {
+@Suite(.leakCheck) struct CommandSourceListingTests {
     /// Listing 3-8: what the application's delegate stores.
     private final class Delegate: Sendable {
         typealias RunLoopContext = CommandSource<Int>.Context
@@ -59,7 +59,7 @@ import Testing
                 }
                 // Listing 3-4 calls the client without waiting, listing 3-6 waits.
                 source.addClient(
-                    on: client, removalLimit: Watchdog.patience, registered: delegate.registerSource,
+                    on: client, removalLimit: Watchdog.longTimeout, registered: delegate.registerSource,
                     removed: delegate.removeSource)
                 source.add(to: loop)
             }

@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct CommandSourceTests {
+@Suite(.leakCheck) struct CommandSourceTests {
     private func makeSource(_ trace: Recorder<[Int]>, limit: Int = 3) -> CommandSource<Int> {
         CommandSource(bufferLimit: limit) { _, commands in trace.append(commands) }
     }

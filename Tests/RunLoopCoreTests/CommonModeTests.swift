@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct CommonModeTests {
+@Suite(.leakCheck) struct CommonModeTests {
     @Test("S3: what is added to the common modes is in each of them, also in those that become common later")
     func items() async throws {
         let trace = Recorder<String>()

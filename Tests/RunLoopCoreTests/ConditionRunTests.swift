@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.census) struct ConditionRunTests {
+@Suite(.leakCheck) struct ConditionRunTests {
     private final class Flag: Sendable {
         let isUp = Atomic<Bool>(true)
         func lower() { isUp.store(false, ordering: .sequentiallyConsistent) }

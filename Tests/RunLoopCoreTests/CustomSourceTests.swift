@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct CustomSourceTests {
+@Suite(.leakCheck) struct CustomSourceTests {
     @Test("S4: a source is notified of each mode that it enters and leaves, and is performed after a signal")
     func routines() async throws {
         let trace = Recorder<String>()

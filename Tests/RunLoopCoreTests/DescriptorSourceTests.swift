@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite(.census) struct DescriptorSourceTests {
+@Suite(.leakCheck) struct DescriptorSourceTests {
     @Test(
         "S5: a descriptor wakes the loop, and its source is performed as long as it is readable",
         arguments: TestDescriptor.Kind.allCases)

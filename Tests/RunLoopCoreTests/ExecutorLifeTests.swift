@@ -7,7 +7,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census(settles: true)) struct ExecutorLifeTests {
+@Suite(.leakCheck(settles: true)) struct ExecutorLifeTests {
     /// Where a task has come to, and how often its loop had slept then.
     private struct Pause: Sendable {
         let goOn: CheckedContinuation<Void, Never>

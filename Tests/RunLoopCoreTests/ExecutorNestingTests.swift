@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What Docs/Decisions/0006-loops-as-executors.md decides about nested runs and about the end of the thread.
-@Suite(.census(threadNames: ["resident"], settles: true)) struct ExecutorNestingTests {
+@Suite(.leakCheck(threadNames: ["resident"], settles: true)) struct ExecutorNestingTests {
     @Test("a run that is nested in an actor's job runs blocks and sources, but no other job")
     func nestedInJob() async throws {
         let thread = try ResidentThread(name: "resident")

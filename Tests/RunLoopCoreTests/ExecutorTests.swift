@@ -33,7 +33,7 @@ actor Pinned {
     }
 }
 
-@Suite(.census(threadNames: ["resident"], settles: true)) struct ExecutorTests {
+@Suite(.leakCheck(threadNames: ["resident"], settles: true)) struct ExecutorTests {
     /// Runs a closure with a resident thread, which is gone afterwards.
     private func withResident<Success>(
         _ body: (ThreadRunLoop) async throws -> Success

@@ -5,7 +5,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct LoopBoundTests {
+@Suite(.leakCheck) struct LoopBoundTests {
     private final class NotSendable {
         var count = 0
     }

@@ -7,7 +7,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct LoopThreadTests {
+@Suite(.leakCheck) struct LoopThreadTests {
     @Test("S1: a thread has one loop, the same each time, and another thread has another")
     func identity() async throws {
         let loops = Recorder<ThreadRunLoop>()

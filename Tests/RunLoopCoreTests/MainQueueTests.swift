@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The main loop runs in a program of its own (`main-loop-peer`): a test process does not run tests on its main thread.
-@Suite(.census) struct MainQueueTests {
+@Suite(.leakCheck) struct MainQueueTests {
     private static let pass = ["beforeTimers", "beforeSources"]
     private static let waitingPass = pass + ["beforeWaiting", "afterWaiting"]
 

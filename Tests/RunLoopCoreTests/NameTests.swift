@@ -7,7 +7,7 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite(.census) struct NameTests {
+@Suite(.leakCheck) struct NameTests {
     @Test("items describe themselves with kind, name and number")
     func items() throws {
         let pipe = try TestPipe(isBlocking: false)

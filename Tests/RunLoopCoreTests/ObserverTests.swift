@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct ObserverTests {
+@Suite(.leakCheck) struct ObserverTests {
     @Test("S7: observers run by order, equal ones as they were added, and do not keep a mode alive")
     func order() async throws {
         let trace = Recorder<Int>()

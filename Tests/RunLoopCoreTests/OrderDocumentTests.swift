@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Docs/RunLoopOrder.md numbers the steps of a run; the code says at each step which it is.
-@Suite(.census) struct OrderDocumentTests {
+@Suite(.leakCheck) struct OrderDocumentTests {
     /// The rows of the page's table of steps.
     private func rows() throws -> [[String]] {
         try Document("Docs/RunLoopOrder.md").tableRows.filter { $0.count == 3 && Int($0[0]) != nil }

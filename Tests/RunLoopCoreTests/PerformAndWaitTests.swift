@@ -6,15 +6,15 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct PerformAndWaitTests {
+@Suite(.leakCheck) struct PerformAndWaitTests {
     struct Refusal: Error, Equatable {}
 
     @Test("S11: a body runs on the loop's thread, and its caller gets what it returned or threw")
     func result() async throws {
         try await besideLoop { loop in
-            let isOnLoop = try loop.performAndWait(within: Watchdog.patience) { loop.isCurrent && !loop.isWaiting }
+            let isOnLoop = try loop.performAndWait(within: Watchdog.longTimeout) { loop.isCurrent && !loop.isWaiting }
             #expect(isOnLoop)
-            #expect(throws: Refusal()) { try loop.performAndWait(within: Watchdog.patience) { throw Refusal() } }
+            #expect(throws: Refusal()) { try loop.performAndWait(within: Watchdog.longTimeout) { throw Refusal() } }
             let answer = try loop.performAndWait(in: ["other", .common], within: .seconds(Int64.max)) { 7 }
             #expect(answer == 7)
         }
@@ -87,7 +87,7 @@ import Testing
         }
         let ended = try await onLoop { $0 }
         #expect(throws: RunLoopError(.threadEnded)) { try wait(on: ended, .zero) }
-        #expect(throws: RunLoopError(.threadEnded)) { try wait(on: ended, Watchdog.patience) }
+        #expect(throws: RunLoopError(.threadEnded)) { try wait(on: ended, Watchdog.longTimeout) }
     }
 
     private func wait(on loop: ThreadRunLoop, _ limit: Duration) throws {
@@ -123,7 +123,7 @@ import Testing
                 loop.perform { seen.append(number) }
                 loop.perform(for: nil) { seen.append(number + 1) }
                 loop.perform(in: [.common]) { seen.append(number + 2) }
-                try loop.performAndWait(within: Watchdog.patience) { seen.append(number + 3) }
+                try loop.performAndWait(within: Watchdog.longTimeout) { seen.append(number + 3) }
             }
         }
         #expect(seen.elements == Array(0..<400))
@@ -137,7 +137,7 @@ import Testing
             let threads = (0..<8).map { thread in
                 runOnThread {
                     for number in 0..<200 {
-                        let answer = try loop.performAndWait(in: [.common], within: Watchdog.patience) {
+                        let answer = try loop.performAndWait(in: [.common], within: Watchdog.longTimeout) {
                             #expect(depth.increment() == 1)
                             seen.append([thread, number])
                             #expect(depth.increment(by: -1) == 0)
@@ -159,13 +159,13 @@ import Testing
     func released() async throws {
         let released = Counter("released objects")
         try await besideLoop { loop in
-            #expect(throws: Never.self) { try hold(released, on: loop, [.default], Watchdog.patience) }
+            #expect(throws: Never.self) { try hold(released, on: loop, [.default], Watchdog.longTimeout) }
             #expect(released.value == 1)
             #expect(throws: RunLoopError.self) { try hold(released, on: loop, ["never"], .milliseconds(1)) }
             #expect(released.value == 2)
         }
         let ended = try await onLoop { $0 }
-        #expect(throws: RunLoopError.self) { try hold(released, on: ended, [.default], Watchdog.patience) }
+        #expect(throws: RunLoopError.self) { try hold(released, on: ended, [.default], Watchdog.longTimeout) }
         #expect(released.value == 3)
     }
 }

@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct PerformAsyncTests {
+@Suite(.leakCheck) struct PerformAsyncTests {
     struct Refusal: Error, Equatable {}
 
     /// Suspends while a loop runs.

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.census) struct PerformRaceTests {
+@Suite(.leakCheck) struct PerformRaceTests {
     @Test("cancelling races the call: a request is cancelled or called, never both", arguments: RequestKind.allCases)
     func cancelOne(_ kind: RequestKind) async throws {
         try await besideLoop { loop in
@@ -22,7 +22,7 @@ import Testing
                             calls.waitUntilCount(1)
                         }
                         // What was posted or due before has been called when this returns.
-                        try loop.performAndWait(within: Watchdog.patience) {}
+                        try loop.performAndWait(within: Watchdog.longTimeout) {}
                         #expect(calls.value == (request.cancel() ? 0 : 1))
                     }
                 }
@@ -49,7 +49,7 @@ import Testing
             }
             for thread in threads { try thread.join() }
             cancelled.increment(by: loop.cancelPerformRequests(for: target))
-            try loop.performAndWait(within: Watchdog.patience) {}
+            try loop.performAndWait(within: Watchdog.longTimeout) {}
             #expect(calls.value + cancelled.value == 800)
         }
     }
@@ -68,7 +68,7 @@ import Testing
                         } catch {
                             #expect(error as? RunLoopError == RunLoopError(.timedOut))
                         }
-                        try loop.performAndWait(within: Watchdog.patience) {}
+                        try loop.performAndWait(within: Watchdog.longTimeout) {}
                         #expect(calls.value <= 1)
                     }
                 }
@@ -92,7 +92,7 @@ import Testing
                                 calls.increment()
                             }
                             do {
-                                try running.loop.performAndWait(within: Watchdog.patience) {}
+                                try running.loop.performAndWait(within: Watchdog.longTimeout) {}
                             } catch {
                                 #expect(error as? RunLoopError == RunLoopError(.threadEnded))
                                 #expect(calls.value == (request.cancel() ? 0 : 1))

@@ -22,7 +22,7 @@ enum RequestKind: CaseIterable {
     }
 }
 
-@Suite(.census) struct PerformRequestTests {
+@Suite(.leakCheck) struct PerformRequestTests {
     @Test("S11: delayed requests are called once, by time, equal ones in the order in which they were made")
     func delays() async throws {
         let seen = Recorder<Int>()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite(.census) struct PerformRequestsTests {
+@Suite(.leakCheck) struct PerformRequestsTests {
     @Test("requests are found by number and by target, in the order in which they were made")
     func finding() async throws {
         try await onLoop { loop in

@@ -38,7 +38,7 @@ private final class PollingThread: Sendable {
     }
 }
 
-@Suite(.census(threadNames: ["resident"])) struct PollingThreadTests {
+@Suite(.leakCheck(threadNames: ["resident"])) struct PollingThreadTests {
     private static let taskCount = 5
     private static let pollsBetween = 10
 

@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct PortSourceTests {
+@Suite(.leakCheck) struct PortSourceTests {
     @Test("S5: ring() on another thread wakes the loop by itself", arguments: Sleep.allCases)
     func wakes(from sleep: Sleep) async throws {
         try await onLoop(sleepingOn: sleep) { loop in

@@ -9,7 +9,7 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite(.census) struct ProcessorAllowanceTests {
+@Suite(.leakCheck) struct ProcessorAllowanceTests {
     @Test(
         "two processors are needed, by the affinity mask and by the control group's limit",
         arguments: [

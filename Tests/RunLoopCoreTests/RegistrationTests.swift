@@ -93,7 +93,7 @@ import Testing
     }
 }
 
-@Suite(.census) struct RegisteredSourceTests {
+@Suite(.leakCheck) struct RegisteredSourceTests {
     @Test("a signal that finds its source's slot given to another source reaches its own, or none")
     func signalOfReusedSlot() async throws {
         try await onLoop { loop in

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.census(threadNames: ["resident"])) struct ResidentThreadEndTests {
+@Suite(.leakCheck(threadNames: ["resident"])) struct ResidentThreadEndTests {
     /// Keeps a resident thread busy until the gate opens.
     private func occupy(_ thread: ResidentThread) throws -> Gate {
         let (begun, mayGo) = (Gate("the first task"), Gate("the test"))
@@ -97,7 +97,7 @@ import Testing
             thread.loop.perform(in: ["never"]) { _ = probes[3] }
         }
         thread.stop()
-        #expect(thread.join(within: Watchdog.patience))
+        #expect(thread.join(within: Watchdog.longTimeout))
         #expect(cancelled.elements == [true])
         #expect(released.value == 4)
         #expect(thread.loop.hasEnded)

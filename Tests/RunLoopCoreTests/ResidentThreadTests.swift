@@ -7,7 +7,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census(threadNames: ["resident"])) struct ResidentThreadTests {
+@Suite(.leakCheck(threadNames: ["resident"])) struct ResidentThreadTests {
     @Test(
         "S20: a resident thread stays while nothing is there, executes tasks in order, and is gone after stop and join")
     func tasks() throws {
@@ -124,7 +124,7 @@ import Testing
             pthread_sigmask(SIG_SETMASK, &mask, nil)
             let before = blockedSignals()
             let thread = try ResidentThread(name: "resident")
-            let blocked = try thread.performAndWait(within: Watchdog.patience) { blockedSignals() }
+            let blocked = try thread.performAndWait(within: Watchdog.longTimeout) { blockedSignals() }
             thread.stop()
             thread.join()
             return (before, blocked, blockedSignals())

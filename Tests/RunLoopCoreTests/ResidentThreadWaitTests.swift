@@ -7,15 +7,17 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census(threadNames: ["resident"], settles: true)) struct ResidentThreadWaitTests {
+@Suite(.leakCheck(threadNames: ["resident"], settles: true)) struct ResidentThreadWaitTests {
     @Test("a wait gives what the task returned, or throws what it threw, after all that was posted before")
     func waits() throws {
         let (thread, seen) = (try ResidentThread(name: "resident"), Recorder<Int>())
         for number in 0..<100 { try thread.perform { seen.append(number) } }
-        let (isCurrent, count) = try thread.performAndWait(within: Watchdog.patience) { (thread.isCurrent, seen.count) }
+        let (isCurrent, count) = try thread.performAndWait(within: Watchdog.longTimeout) {
+            (thread.isCurrent, seen.count)
+        }
         #expect(isCurrent && count == 100)
         #expect(throws: SystemError(EPERM)) {
-            try thread.performAndWait(within: Watchdog.patience) { throw SystemError(EPERM) }
+            try thread.performAndWait(within: Watchdog.longTimeout) { throw SystemError(EPERM) }
         }
         thread.stop()
         thread.join()
@@ -24,7 +26,7 @@ import Testing
     @Test("on the thread itself it is called at once, also after a stop")
     func inline() throws {
         let (thread, trace) = (try ResidentThread(name: "resident"), Recorder<String>())
-        try thread.performAndWait(within: Watchdog.patience) {
+        try thread.performAndWait(within: Watchdog.longTimeout) {
             try thread.perform { trace.append("posted") }
             try thread.performAndWait(within: .zero) { trace.append("inline") }
             thread.stop()
@@ -64,7 +66,9 @@ import Testing
         thread.stop()
         for _ in 0..<2 {
             await #expect(throws: RunLoopError(.threadEnded)) {
-                try await offThePool { try thread.performAndWait(within: Watchdog.patience) { _ = called.increment() } }
+                try await offThePool {
+                    try thread.performAndWait(within: Watchdog.longTimeout) { _ = called.increment() }
+                }
             }
             await #expect(throws: RunLoopError(.threadEnded)) {
                 try await thread.performAndWait { _ = called.increment() }
@@ -103,7 +107,7 @@ import Testing
                 runOnThread { () -> Int in
                     for count in 0..<1000 {
                         do {
-                            try thread.performAndWait(within: Watchdog.patience) { _ = called.increment() }
+                            try thread.performAndWait(within: Watchdog.longTimeout) { _ = called.increment() }
                         } catch {
                             #expect(error as? RunLoopError == RunLoopError(.threadEnded))
                             return count

@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct RunLoopOrderTests {
+@Suite(.leakCheck) struct RunLoopOrderTests {
     private static let waiting = ["entry", "beforeTimers", "beforeSources", "beforeWaiting", "afterWaiting"]
 
     @Test("S10: a pass that fires a timer", arguments: [false, true])

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// S2: the four ways to run a loop, and the four results of a run.
-@Suite(.census) struct RunResultTests {
+@Suite(.leakCheck) struct RunResultTests {
     /// The two ways to run a mode with a limit.
     enum Limit: CaseIterable {
         case duration, date

@@ -10,7 +10,7 @@ import Testing
 @testable import RunLoopCore
 
 /// What operations cost when there are many items: steps over entries and system calls are counted, time is not.
-@Suite(.census) struct ScaleTests {
+@Suite(.leakCheck) struct ScaleTests {
     /// What an operation on one of `count` entries may cost: a walk through a heap's height, down and up.
     private static func allowance(_ count: Int) -> Double { 2 * log2(Double(count)) + 4 }
 

@@ -45,7 +45,7 @@ private final class Reports: Sendable {
     func hasFirst(_ count: Int) -> Bool { begun.value >= count }
 }
 
-@Suite(.census(threadNames: ["stall-monitor"])) struct StallMonitorTests {
+@Suite(.leakCheck(threadNames: ["stall-monitor"])) struct StallMonitorTests {
     @Test("S22: a handler that keeps the loop busy is reported while it is under way, and when it is over")
     func slow() async throws {
         let reports = Reports()
@@ -125,7 +125,7 @@ private final class Reports: Sendable {
             loop.add(idleSource())
             loop.run(for: .zero)
             loop.perform(in: ["empty"]) {}
-            loop.run(mode: "empty", for: Watchdog.patience)
+            loop.run(mode: "empty", for: Watchdog.longTimeout)
             #expect(idle.value == 0)
             loop.perform {
                 loop.add(idleSource(), to: "inner")

@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct StopTests {
+@Suite(.leakCheck) struct StopTests {
     @Test("S13: a stop before the run ends the next run, once")
     func beforeRun() async throws {
         let trace = Recorder<String>()

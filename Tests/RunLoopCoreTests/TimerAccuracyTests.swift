@@ -7,7 +7,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct TimerAccuracyTests {
+@Suite(.leakCheck) struct TimerAccuracyTests {
     @Test("S24: a loop's timer is late while the loop is busy, and a dispatch timer is not delayed by that")
     func busy() async throws {
         let dispatched = Counter("firings of the dispatch timer")

@@ -6,7 +6,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct TimerTests {
+@Suite(.leakCheck) struct TimerTests {
     @Test("S6: due timers fire in one pass: by order, then date, then creation")
     func order() async throws {
         let trace = Recorder<Int>()

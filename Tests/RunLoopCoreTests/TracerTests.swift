@@ -8,7 +8,7 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite(.census) struct TracerTests {
+@Suite(.leakCheck) struct TracerTests {
     @Test("S25: the trace of a repeating timer has the documents' lines in their order")
     func timer() async throws {
         // What the document prints from one tick to the next, three times. The first pass comes before the first tick.
@@ -253,7 +253,7 @@ func expectWellFormed(_ events: [RunLoopTraceEvent], sourceLocation: SourceLocat
     }
 }
 
-@Suite(.census) struct InstrumentTests {
+@Suite(.leakCheck) struct InstrumentTests {
     private final class Depths: RunLoopInstrument {
         let ends = Recorder<Int>()
 

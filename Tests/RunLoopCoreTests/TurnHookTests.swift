@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.census) struct TurnHookTests {
+@Suite(.leakCheck) struct TurnHookTests {
     /// Pools that nest, as autorelease pools do: each end belongs to the last beginning.
     private final class Pools: Sendable {
         private let open = Mutex<[Int]>([])
@@ -204,11 +204,11 @@ import Testing
                 for _ in 0..<3 { loop.wakeUp() }
                 hook.invalidate()
                 // Twice: the run waits between the two.
-                for _ in 0..<2 { try loop.performAndWait(within: Watchdog.patience) {} }
-                try loop.performAndWait(within: Watchdog.patience) {
+                for _ in 0..<2 { try loop.performAndWait(within: Watchdog.longTimeout) {} }
+                try loop.performAndWait(within: Watchdog.longTimeout) {
                     loop.perform { #expect(pools.openCount == 0) }
                 }
-                try loop.performAndWait(within: Watchdog.patience) {}
+                try loop.performAndWait(within: Watchdog.longTimeout) {}
             }
         }
     }

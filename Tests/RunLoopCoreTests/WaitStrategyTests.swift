@@ -9,7 +9,7 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite(.census) struct WaitStrategyTests {
+@Suite(.leakCheck) struct WaitStrategyTests {
     /// Longer than any test.
     private static let long = Duration.seconds(600)
 

@@ -7,7 +7,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(.census) struct WatchTests {
+@Suite(.leakCheck) struct WatchTests {
     @Test("a descriptor can be set, replaced and cleared while the source is in modes")
     func replace() async throws {
         let seen = Recorder<String>()

@@ -25,7 +25,7 @@ func showEqual(
     #expect(comparison.package == trace, "\(comparison)", sourceLocation: sourceLocation)
 }
 
-extension Census {
+extension LeakCheck {
     /// For tests in which a CFRunLoop is made.
-    static var withCoreFoundation: Census { .census(warmingUp: { CoreFoundationLoop.warmUp() }) }
+    static var withCoreFoundation: LeakCheck { .leakCheck(warmingUp: { CoreFoundationLoop.warmUp() }) }
 }

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.census) struct DifferenceDocumentTests {
+@Suite(.leakCheck) struct DifferenceDocumentTests {
     @Test("the table of differences has a row for each known difference, and no other, each once")
     func differences() throws {
         let rows = try Document("Docs/RunLoopOrder.md").tableRows.map { $0[0] }.filter {

@@ -17,7 +17,7 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
     }
 }
 
-@Suite(Census.withCoreFoundation, Settling()) struct KnownDifferenceTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct KnownDifferenceTests {
     @Test("D6: a stop that comes too early or with another result stays pending, and goes first")
     func pendingStop() async throws { try await showDifference("D6") }
 

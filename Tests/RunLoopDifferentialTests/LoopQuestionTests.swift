@@ -10,7 +10,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(Census.withCoreFoundation, Settling()) struct LoopQuestionTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct LoopQuestionTests {
     @Test(
         "CF 4, D28: the common modes are known by their object when something is added, and posting a block makes a mode of them"
     )

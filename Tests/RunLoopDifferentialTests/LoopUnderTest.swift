@@ -5,7 +5,7 @@ import TestSupport
 
 extension Limit {
     /// The limit of a long run. It comes before the watchdog's, so that a run that hangs is in the trace.
-    static var longest: Duration { patience / 4 }
+    static var longest: Duration { longTimeout / 4 }
 }
 
 /// How a run ended, with the values of `CFRunLoopRunResult`.

@@ -4,7 +4,7 @@
 import TestSupport
 import Testing
 
-@Suite(.census) struct MainQueueDifferenceTests {
+@Suite(.leakCheck) struct MainQueueDifferenceTests {
     @Test("D32: beside a source that is always ready, CFRunLoop serves the main queue at once, ThreadRunLoop soon")
     func stream() async throws {
         for (loop, expected) in [("cf", "at once\nstopped\n"), ("ours", "later\nstopped\n")] {

@@ -4,7 +4,7 @@
 import TestSupport
 import Testing
 
-@Suite(Census.withCoreFoundation, Settling()) struct ModeBehaviourTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct ModeBehaviourTests {
     @Test("CF 1: sources, timers and blocks keep a mode alive, observers do not")
     func alive() async throws {
         let scenario = Scenario(

@@ -5,7 +5,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite(Census.withCoreFoundation, Settling()) struct RandomScenarioTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct RandomScenarioTests {
     /// How many scenarios are played: 1,000, fewer under the thread sanitizer, or the number in `PORT_TEST_SCENARIOS`.
     private static let count = sysEnvironment("PORT_TEST_SCENARIOS").flatMap { Int($0) } ?? rounds(1000)
 

@@ -4,7 +4,7 @@
 import TestSupport
 import Testing
 
-@Suite(Census.withCoreFoundation, Settling()) struct RunBehaviourTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct RunBehaviourTests {
     @Test("CF 34, D6: a stop of a loop that does not run is lost")
     func earlyStop() async throws { try await showDifference("D6") }
 

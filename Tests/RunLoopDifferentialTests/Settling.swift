@@ -7,7 +7,7 @@ import Testing
 
 /// A trait: the test is over when everything that it made is gone. A run of a CFRunLoop with a limit has a dispatch
 /// timer, which releases the loop, and so its descriptors, on another thread, after the loop's thread has ended. The
-/// census, outside of this, reports what stays.
+/// leak check, outside of this, reports what stays.
 struct Settling: SuiteTrait, TestTrait, TestScoping {
     var isRecursive: Bool { true }
 

@@ -10,7 +10,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(Census.withCoreFoundation, Settling()) struct SleepingLoopTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct SleepingLoopTests {
     private static let soon: CFTimeInterval = 0.03
 
     /// Runs the present thread's CFRunLoop; another thread acts when it is about to sleep.

@@ -4,7 +4,7 @@
 import TestSupport
 import Testing
 
-@Suite(Census.withCoreFoundation, Settling()) struct SourceBehaviourTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct SourceBehaviourTests {
     private static let sources = (0..<6).map { Item.source("s\($0)") }
 
     private static func adding(_ items: [Item]) -> [Action] {

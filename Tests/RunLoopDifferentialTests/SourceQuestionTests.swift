@@ -10,7 +10,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(Census.withCoreFoundation, Settling()) struct SourceQuestionTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct SourceQuestionTests {
     @Test("CF 8, D10: two sources with equal routines and equal info are one")
     func equalSources() async throws {
         try await onNewThread {

@@ -4,7 +4,7 @@
 import TestSupport
 import Testing
 
-@Suite(Census.withCoreFoundation, Settling()) struct TimerBehaviourTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct TimerBehaviourTests {
     @Test("CF 22, D9: timers with past dates fire in the order of their creation")
     func pastDates() async throws { try await showDifference("D9") }
 

@@ -10,7 +10,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite(Census.withCoreFoundation, Settling()) struct TimerQuestionTests {
+@Suite(LeakCheck.withCoreFoundation, Settling()) struct TimerQuestionTests {
     @Test(
         "CF 22, CF 33: the next date of a mode is the one that was given, also a past one; there is none without a timer"
     )

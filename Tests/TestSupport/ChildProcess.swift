@@ -10,7 +10,7 @@ import PortSystem
 import Synchronization
 package import Testing
 
-/// A running or ended child process. A test waits for each that it starts; the census reports forgotten ones.
+/// A running or ended child process. A test waits for each that it starts; the leak check reports forgotten ones.
 package final class ChildProcess: Sendable {
     /// The child's process id.
     package let processID: pid_t  // immutable

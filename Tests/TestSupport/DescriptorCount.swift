@@ -6,7 +6,7 @@ import PortSystem
 package import Testing
 
 /// Runs `body` under another soft limit of the process's descriptors. The limit applies to the whole process: for exit
-/// tests, and under `.census`.
+/// tests, and under `.leakCheck`.
 ///
 /// - Parameters:
 ///   - limit: how many descriptors there may be; with zero, say, none can be opened and all stay open.
@@ -26,7 +26,7 @@ package func withDescriptorLimit<Result, Failure: Error>(
 }
 
 /// Runs `body` and records an issue when other descriptors are open after it than before it. For code that runs without
-/// other tests beside it: under `.census`, or in an exit test.
+/// other tests beside it: under `.leakCheck`, or in an exit test.
 @discardableResult
 package func expectNoNewDescriptors<Result>(
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Result
@@ -48,7 +48,7 @@ package func expectNoNewDescriptorsButOfRings<Result>(
 }
 
 /// Runs `body` and records an issue when other descriptors are open after it than before it. For code that runs without
-/// other tests beside it: under `.census`, or in an exit test.
+/// other tests beside it: under `.leakCheck`, or in an exit test.
 @discardableResult
 package func expectNoNewDescriptors<Result>(
     sourceLocation: SourceLocation = #_sourceLocation, isolation: isolated (any Actor)? = #isolation,

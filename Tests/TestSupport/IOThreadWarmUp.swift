@@ -8,7 +8,7 @@ import RunLoopCore
 import Testing
 
 /// Makes what a process retains once it has had sockets: a spare descriptor, and the threads that close descriptors and
-/// receive for tasks. For the warm-up of a census.
+/// receive for tasks. For the warm-up of a leak check.
 @Sendable package func warmUpIOThread() throws {
     ReservedDescriptor.shared.reserve()
     AsyncCloser.start()

@@ -6,8 +6,8 @@ import Glibc
 import PortSystem
 import Synchronization
 
-/// What dispatch and Swift's tasks make once per process and retain. The census starts them; an exit test that counts
-/// descriptors itself, or lowers their limit, starts the pools first.
+/// What dispatch and Swift's tasks make once per process and retain. The leak check starts them; an exit test that
+/// counts descriptors itself, or lowers their limit, starts the pools first.
 package enum Pools {
     private struct State {
         var timers: [any DispatchSourceTimer] = []

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What the census counts. It is read only with the C library, not with the wrappers that the tests are about.
+// What the leak check counts. It is read only with the C library, not with the wrappers that the tests are about.
 
 import Glibc
 import MessagePort

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Threads that tests start. A test joins each of them; the census reports forgotten ones.
+// Threads that tests start. A test joins each of them; the leak check reports forgotten ones.
 //
 // A join blocks. In an async test that would block a thread of the cooperative pool, so the async form of each function
 // here waits on a thread of its own and then resumes the test.
@@ -19,7 +19,7 @@ package final class TestThread<Success: Sendable>: Sendable {
     private let thread: Mutex<SystemThread?>  // nil once it was joined
 
     fileprivate init(_ name: String, _ body: @escaping @Sendable () throws -> Success) {
-        Census.expectInForce()
+        LeakCheck.expectInForce()
         let outcome = ThreadOutcome<Success>()
         self.name = name
         self.outcome = outcome

@@ -16,7 +16,7 @@ package enum Watchdog {
     }()
 
     /// The limit for a call of the library that is to wait as long as necessary: the watchdog's.
-    package static let patience: Duration = limit ?? .seconds(86_400)
+    package static let longTimeout: Duration = limit ?? .seconds(86_400)
 
     /// The moment at which a wait that starts now gives up.
     package static var deadline: MonotonicInstant { limit.map(MonotonicInstant.after) ?? .distantFuture }
@@ -42,4 +42,4 @@ package enum Watchdog {
 }
 
 /// How long a call of the library may wait in a test: as long as the watchdog.
-package let patience = Watchdog.patience
+package let longTimeout = Watchdog.longTimeout

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PATIENCE = 60000 };  // milliseconds
+enum { TIMEOUT = 60000 };  // milliseconds
 
 void fail(const char *format, ...) {
     va_list arguments;
@@ -27,7 +27,7 @@ void fail(const char *format, ...) {
 static void wait_for(int descriptor, short events) {
     struct pollfd watched = {.fd = descriptor, .events = events};
     int count;
-    do count = poll(&watched, 1, PATIENCE);
+    do count = poll(&watched, 1, TIMEOUT);
     while (count < 0 && errno == EINTR);
     if (count <= 0) fail("nothing happened on descriptor %d", descriptor);
 }

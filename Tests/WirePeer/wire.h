@@ -3,7 +3,7 @@
 //
 // The wire format of Docs/WireFormat.md, written from that page alone, in C. It shares no code with the library, so
 // that the page is all that another implementation needs. It ends the process with a sentence at whatever is not as the
-// page says, and waits for nothing longer than its patience.
+// page says, and waits for nothing longer than its timeout.
 
 #ifndef WIRE_H
 #define WIRE_H

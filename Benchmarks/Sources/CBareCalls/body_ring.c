@@ -41,8 +41,8 @@ static void copy_asking_ahead(char *to, const char *from) {
 /// The other side copies a body into memory of its own.
 static void take_body(bare_body_ring *ring, uint64_t *position) {
     for (int64_t at = 0; at < ring->size; at += piece, *position += piece) {
-        unsigned looks = 0;
-        while (__atomic_load_n(&ring->sent, __ATOMIC_ACQUIRE) == *position) bare_look_again(&looks);
+        unsigned polls = 0;
+        while (__atomic_load_n(&ring->sent, __ATOMIC_ACQUIRE) == *position) bare_poll_again(&polls);
         copy_asking_ahead(ring->target + at, ring->bytes + *position % capacity);
         __atomic_store_n(&ring->read, *position + piece, __ATOMIC_RELEASE);
     }
@@ -51,13 +51,13 @@ static void take_body(bare_body_ring *ring, uint64_t *position) {
 static void *receive(void *context) {
     bare_body_ring *ring = context;
     uint64_t position = 0;
-    unsigned looks = 0;
+    unsigned polls = 0;
     while (!__atomic_load_n(&ring->ends, __ATOMIC_ACQUIRE)) {
         if (__atomic_load_n(&ring->sent, __ATOMIC_ACQUIRE) > position) {
-            looks = 0;
+            polls = 0;
             take_body(ring, &position);
         } else {
-            bare_look_again(&looks);
+            bare_poll_again(&polls);
             bare_gate_pass(&ring->gate);
         }
     }
@@ -67,8 +67,8 @@ static void *receive(void *context) {
 static void put_body(bare_body_ring *ring) {
     for (int64_t at = 0; at < ring->size; at += piece) {
         uint64_t position = ring->sent;
-        unsigned looks = 0;
-        while (position + piece - __atomic_load_n(&ring->read, __ATOMIC_ACQUIRE) > capacity) bare_look_again(&looks);
+        unsigned polls = 0;
+        while (position + piece - __atomic_load_n(&ring->read, __ATOMIC_ACQUIRE) > capacity) bare_poll_again(&polls);
         char *to = ring->bytes + position % capacity;
         ring->past_caches ? copy_past_caches(to, ring->source + at) : (void)memcpy(to, ring->source + at, piece);
         __atomic_store_n(&ring->sent, position + piece, __ATOMIC_RELEASE);
@@ -104,9 +104,9 @@ int64_t bare_body_ring_send(bare_body_ring *ring, int64_t count, int64_t *laps) 
     bare_gate_open(&ring->gate);
     int64_t start = bare_now(), last = start;
     for (int64_t i = 0; i < count; i++) {
-        unsigned looks = 0;
+        unsigned polls = 0;
         put_body(ring);
-        while (__atomic_load_n(&ring->read, __ATOMIC_ACQUIRE) < ring->sent) bare_look_again(&looks);
+        while (__atomic_load_n(&ring->read, __ATOMIC_ACQUIRE) < ring->sent) bare_poll_again(&polls);
         bare_end_lap(laps, i, &last);
     }
     int64_t time = bare_now() - start;

@@ -23,14 +23,14 @@ int bare_bind_thread(pthread_t thread, int place);
 
 /// After one of many polls that found nothing: waits a moment, and now and then yields the processor. Ends the program
 /// after some seconds of polls: the other side must have gone.
-static inline void bare_look_again(unsigned *looks) {
+static inline void bare_poll_again(unsigned *polls) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
-    if (++*looks % 4096 == 0) sched_yield();
-    if (*looks == 1u << 29) {
+    if (++*polls % 4096 == 0) sched_yield();
+    if (*polls == 1u << 29) {
         fputs("portbench: the other side of shared memory has gone\n", stderr);
         _exit(1);
     }

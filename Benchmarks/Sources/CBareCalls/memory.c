@@ -38,16 +38,16 @@ void bare_memory_unmap(bare_memory *memory) { munmap(memory, sizeof *memory); }
 
 /// Returns the number of messages, when there are more than `known`.
 static uint64_t more_than(const uint64_t *counter, uint64_t known) {
-    unsigned looks = 0;
+    unsigned polls = 0;
     uint64_t now;
-    while ((now = __atomic_load_n(counter, __ATOMIC_ACQUIRE)) == known) bare_look_again(&looks);
+    while ((now = __atomic_load_n(counter, __ATOMIC_ACQUIRE)) == known) bare_poll_again(&polls);
     return now;
 }
 
 static void put(ring *to, const char *bytes) {
     uint64_t position = to->sent;
-    unsigned looks = 0;
-    while (position - __atomic_load_n(&to->read, __ATOMIC_ACQUIRE) == slots) bare_look_again(&looks);
+    unsigned polls = 0;
+    while (position - __atomic_load_n(&to->read, __ATOMIC_ACQUIRE) == slots) bare_poll_again(&polls);
     memcpy(to->slot[position % slots], bytes, message);
     __atomic_store_n(&to->sent, position + 1, __ATOMIC_RELEASE);
 }
@@ -61,16 +61,16 @@ static void take(ring *from, uint64_t position, char *bytes) {
 void bare_memory_serve(bare_memory *memory, int answers) {
     char bytes[message];
     uint64_t position = memory->there.read;
-    unsigned looks = 0;
+    unsigned polls = 0;
     while (1) {
         if (__atomic_load_n(&memory->there.sent, __ATOMIC_ACQUIRE) > position) {
-            looks = 0;
+            polls = 0;
             take(&memory->there, position++, bytes);
             if (answers) put(&memory->back, bytes);
         } else if (__atomic_load_n(&memory->ends, __ATOMIC_ACQUIRE)) {
             return;
         } else {
-            bare_look_again(&looks);
+            bare_poll_again(&polls);
             bare_gate_pass(&memory->gate);
         }
     }
@@ -96,9 +96,9 @@ int64_t bare_memory_send(bare_memory *memory, int64_t count) {
     char bytes[message] = {7};
     bare_gate_open(&memory->gate);
     int64_t start = bare_now();
-    unsigned looks = 0;
+    unsigned polls = 0;
     for (int64_t i = 0; i < count; i++) put(&memory->there, bytes);
-    while (__atomic_load_n(&memory->there.read, __ATOMIC_ACQUIRE) < memory->there.sent) bare_look_again(&looks);
+    while (__atomic_load_n(&memory->there.read, __ATOMIC_ACQUIRE) < memory->there.sent) bare_poll_again(&polls);
     int64_t time = bare_now() - start;
     bare_gate_close(&memory->gate);
     return time;

@@ -30,15 +30,15 @@ static int take_some(bare_queue *queue, void **some) {
 static void *receive(void *context) {
     bare_queue *queue = context;
     void *some[batch];
-    unsigned looks = 0;
+    unsigned polls = 0;
     int count;
     while ((count = take_some(queue, some)) >= 0) {
         for (int index = 0; index < count; index++) free(some[index]);
         if (count > 0) {
-            looks = 0;
+            polls = 0;
             continue;
         }
-        bare_look_again(&looks);
+        bare_poll_again(&polls);
         bare_gate_pass(&queue->gate);
     }
     return NULL;
@@ -68,14 +68,14 @@ static int64_t put(bare_queue *queue, void *bytes) {
 int64_t bare_queue_send(bare_queue *queue, int64_t count) {
     bare_gate_open(&queue->gate);
     int64_t start = bare_now();
-    unsigned looks = 0;
+    unsigned polls = 0;
     for (int64_t i = 0; i < count; i++) {
         char *bytes = malloc(message);
         if (!bytes) abort();
         memset(bytes, 7, message);
-        for (looks = 0; put(queue, bytes) < 0;) bare_look_again(&looks);
+        for (polls = 0; put(queue, bytes) < 0;) bare_poll_again(&polls);
     }
-    while (put(queue, NULL) != 0) bare_look_again(&looks);
+    while (put(queue, NULL) != 0) bare_poll_again(&polls);
     int64_t time = bare_now() - start;
     bare_gate_close(&queue->gate);
     return time;

@@ -15,7 +15,7 @@ static union {
 } allowed;
 
 // Before any thread is bound: threads that a bound thread starts would see fewer processors.
-__attribute__((constructor)) static void look(void) { sched_getaffinity(0, bytes, &allowed.set); }
+__attribute__((constructor)) static void read_allowed(void) { sched_getaffinity(0, bytes, &allowed.set); }
 
 int bare_processor_count(void) { return CPU_COUNT_S(bytes, &allowed.set); }
 

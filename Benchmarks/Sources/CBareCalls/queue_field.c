@@ -56,15 +56,15 @@ static int give(place *place, void *bytes) {
 static void *receive(void *context) {
     bare_queue_field *queues = context;
     int64_t some[batch];
-    unsigned looks = 0;
+    unsigned polls = 0;
     int count;
     while ((count = take_some(queues, some)) >= 0) {
         for (int index = 0; index < count; index++) free(take(&queues->field[some[index]]));
         if (count > 0) {
-            looks = 0;
+            polls = 0;
             continue;
         }
-        bare_look_again(&looks);
+        bare_poll_again(&polls);
         bare_gate_pass(&queues->gate);
     }
     return NULL;
@@ -103,17 +103,17 @@ static int64_t put(bare_queue_field *queues, int64_t index) {
 int64_t bare_queue_field_send(bare_queue_field *queues, int64_t count) {
     bare_gate_open(&queues->gate);
     int64_t start = bare_now();
-    unsigned looks = 0;
+    unsigned polls = 0;
     for (int64_t i = 0; i < count; i++) {
         // Not in the order of their addresses in memory.
         queues->next = (queues->next + step) % queues->count;
         char *bytes = malloc(message);
         if (!bytes) abort();
         memset(bytes, 7, message);
-        for (looks = 0; !give(&queues->field[queues->next], bytes);) bare_look_again(&looks);
-        for (looks = 0; put(queues, queues->next) < 0;) bare_look_again(&looks);
+        for (polls = 0; !give(&queues->field[queues->next], bytes);) bare_poll_again(&polls);
+        for (polls = 0; put(queues, queues->next) < 0;) bare_poll_again(&polls);
     }
-    while (put(queues, -1) != 0) bare_look_again(&looks);
+    while (put(queues, -1) != 0) bare_poll_again(&polls);
     int64_t time = bare_now() - start;
     bare_gate_close(&queues->gate);
     return time;

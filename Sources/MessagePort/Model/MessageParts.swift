@@ -125,7 +125,7 @@ extension MessageParts: RandomAccessCollection {
         switch storage {
         case .one(let component) where position == 0: component
         case .many(let components): components[position]
-        default: fatalError("A message has no component \(position). Look at how many there are first.")
+        default: fatalError("A message has no component \(position). Check how many there are first.")
         }
     }
 }

@@ -6,7 +6,7 @@ public import RunLoopCore
 
 extension RunLoopMode {
     /// The private mode in which a synchronous request waits by default: nothing else runs in it.
-    /// `NSConnectionReplyMode`, row S26 of the documents.
+    /// `NSConnectionReplyMode`.
     public static let portReply = RunLoopMode(rawValue: "PortReplyMode")
 }
 

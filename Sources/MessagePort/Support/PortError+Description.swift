@@ -63,7 +63,7 @@ extension PortError: CustomStringConvertible {
             + "name another in SWIFT_PORT_DIRECTORY.",
         .peerRefused: "The other side does not talk to this process; run both as the same user.",
         .malformedPacket:
-            "What came over the connection is not of this library's format; look at which program is at the other end.",
+            "What came over the connection is not of this library's format; check which program is at the other end.",
         .systemCallFailed: "The kernel refused what the operation needs; fix what it names, and try again.",
         .messageDropped:
             "The port's queue dropped the message for a newer one, as its owner wants; ask again if it still matters.",
@@ -73,7 +73,7 @@ extension PortError: CustomStringConvertible {
         .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
         .workerNotStarted:
             "The worker could not be started; correct the path, the permission or the limit that the kernel names.",
-        .workerExited: "The worker ended without checking in; look at what it writes to its standard error.",
+        .workerExited: "The worker ended without checking in; read what it writes to its standard error.",
         .checkInTimedOut: "The worker did not check in before the limit; wait longer, or shut it down.",
         .workerStillRunning: "The worker did not end before the limit; make its code return to its run loop.",
         .bootstrapInvalid:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Every callout leaves through one of these functions, so that a stack shows what kind of callout runs (S9). The names
+// Every callout leaves through one of these functions, so that a stack shows what kind of callout runs. The names
 // are those of CFRunLoop without the underscores.
 //
 // Each notifies the loop's instruments before and after: see RunLoopInstrument.swift. What follows the call also keeps the

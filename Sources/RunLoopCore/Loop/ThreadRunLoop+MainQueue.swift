@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The main dispatch queue in the main thread's loop (S8). A source in the common modes represents it, so a sleep ends
+// The main dispatch queue in the main thread's loop. A source in the common modes represents it, so a sleep ends
 // when blocks arrive, and the loop has something to wait for in each common mode. It differs from other sources, always
 // as in CFRunLoop: it has a step of its own in a pass (step 5), serving it does not count as a handled source, and it
 // is not served recursively.

@@ -75,7 +75,7 @@ extension SmallList: RandomAccessCollection {
         switch objects {
         case .one(let object) where position == 0: unsafe unsafeDowncast(object, to: Element.self)
         case .many(let list): unsafe unsafeDowncast(list[position], to: Element.self)
-        default: fatalError("A list has no element \(position). Look at how many there are first.")
+        default: fatalError("A list has no element \(position). Check how many there are first.")
         }
     }
 }

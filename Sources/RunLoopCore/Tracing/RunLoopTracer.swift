@@ -169,7 +169,7 @@ extension RunLoopTraceEvent {
         switch kind {
         case .runBegin: Self.begin("run", "run in \(mode)")
         case .calloutBegin(let callout): Self.begin(callout.kind.description, callout.description)
-        case .waitBegin(let limit): Self.begin("wait", limit == .distantPast ? "look" : "wait")
+        case .waitBegin(let limit): Self.begin("wait", limit == .distantPast ? "poll" : "wait")
         case .activity(let activity):
             [("ph", .text("i")), ("s", .text("t")), ("cat", .text("activity")), ("name", .text(activity.description))]
         case .runEnd: [("ph", .text("E")), ("cat", .text("run"))]

@@ -64,7 +64,7 @@ extension CommandDescription {
         "ID is a number from \(Int32.min) to \(Int32.max). DATA is empty unless said otherwise; - is standard input."
 
     private static let list = CommandDescription(
-        command: .list, summary: "shows the names that are held, who holds them, and what their ports have counted",
+        command: .list, summary: "shows the names that are held, their owners, and what their ports have counted",
         options: [
             .flag("--watch", "w", "shows it again and again, in place on a terminal"),
             .option("--interval", "i", "T", .duration, "1s", "how long to wait in between"),

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // The leak rule of the tests. Every suite whose tests open a descriptor, start a thread or a process, or run an exit
-// test (it makes pipes and a child) carries `.census`. The process has one table of descriptors, so such tests run one
-// at a time, over all suites; tests of pure values need no census and run beside them.
+// test (it makes pipes and a child) carries `.leakCheck`. The process has one table of descriptors, so such tests run
+// one at a time, over all suites; tests of pure values need no leak check and run beside them.
 //
 // What pools make once for themselves is made before the first count: dispatch's manager with its epoll set,
 // eventfd and timers, which Swift's tasks use too. A test that starts something else of that kind (Foundation's main
@@ -14,12 +14,12 @@ package import Testing
 
 /// A trait: tests run one at a time, and none leaves behind a descriptor, a thread, a child process or a scratch
 /// directory.
-package struct Census: SuiteTrait, TestTrait, TestScoping {
+package struct LeakCheck: SuiteTrait, TestTrait, TestScoping {
     let threadNames: [String]
     let settles: Bool
     let warmUp: (@Sendable () throws -> Void)?
 
-    /// Makes a census, with the parameters of `census(threadNames:settles:warmingUp:)`.
+    /// Makes a leak check, with the parameters of `leakCheck(threadNames:settles:warmingUp:)`.
     package init(
         threadNames: [String] = [], settles: Bool = false, warmingUp warmUp: (@Sendable () throws -> Void)? = nil
     ) {
@@ -30,7 +30,7 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
 
     package var isRecursive: Bool { true }
 
-    package func scopeProvider(for test: Test, testCase: Test.Case?) -> Census? {
+    package func scopeProvider(for test: Test, testCase: Test.Case?) -> LeakCheck? {
         testCase == nil ? nil : self
     }
 
@@ -39,12 +39,12 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
     package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        if Census.isCounting { return try await function() }
-        await CensusLock.shared.acquire()
+        if LeakCheck.isCounting { return try await function() }
+        await LeakCheckLock.shared.acquire()
         let alarm = HangAlarm(test.name, test.sourceLocation)
         let result: Result<Void, any Error>
         do {
-            try await Census.$isCounting.withValue(true) {
+            try await LeakCheck.$isCounting.withValue(true) {
                 try await counting(test.sourceLocation, function)
             }
             result = .success(())
@@ -52,14 +52,15 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
             result = .failure(error)
         }
         await alarm.stop()
-        await CensusLock.shared.release()
+        await LeakCheckLock.shared.release()
         try result.get()
     }
 
-    /// Records an issue when the current test has no census: the census of a test beside it would count what it starts.
+    /// Records an issue when the current test has no leak check: that of a test beside it would count what it starts.
     static func expectInForce() {
-        guard let test = Test.current, !test.traits.contains(where: { $0 is Census }) else { return }
-        Issue.record("The test starts a thread, so its suite must carry .census.", sourceLocation: test.sourceLocation)
+        guard let test = Test.current, !test.traits.contains(where: { $0 is LeakCheck }) else { return }
+        Issue.record(
+            "The test starts a thread, so its suite must carry .leakCheck.", sourceLocation: test.sourceLocation)
     }
 
     /// Runs `function` and records an issue when it leaves something behind. Does not wait for other tests.
@@ -93,9 +94,9 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
     }
 }
 
-extension Trait where Self == Census {
+extension Trait where Self == LeakCheck {
     /// Tests run one at a time, and none leaves behind a descriptor, a thread, a child process or a scratch directory.
-    package static var census: Self { Census() }
+    package static var leakCheck: Self { LeakCheck() }
 
     /// The same, for tests that need more.
     ///
@@ -106,16 +107,16 @@ extension Trait where Self == Census {
     ///     values.
     ///   - warmUp: makes what the process retains forever; runs before each count, so it must be repeatable.
     /// - Returns: the trait.
-    package static func census(
+    package static func leakCheck(
         threadNames: [String] = [], settles: Bool = false, warmingUp warmUp: (@Sendable () throws -> Void)? = nil
     ) -> Self {
-        Census(threadNames: threadNames, settles: settles, warmingUp: warmUp)
+        LeakCheck(threadNames: threadNames, settles: settles, warmingUp: warmUp)
     }
 }
 
 /// A lock for tasks, first come, first served: its holder may run. A waiting task blocks no thread.
-private actor CensusLock {
-    static let shared = CensusLock()
+private actor LeakCheckLock {
+    static let shared = LeakCheckLock()
     private var isTaken = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
 
