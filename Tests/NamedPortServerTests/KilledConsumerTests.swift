@@ -11,7 +11,8 @@ import Testing
 
 #if PORT_FAULTS
 
-@Suite("A consumer that dies while it is woken", .leakCheck(warmingUp: makeSpareDescriptor)) struct KilledConsumerTests {
+@Suite("A consumer that dies while it is woken", .leakCheck(warmingUp: makeSpareDescriptor))
+struct KilledConsumerTests {
     @Test("a request to a consumer killed between the check of its state and its wake-up fails as to a dead one")
     func killedBeforeWake() async throws {
         try await withFixture(leaving: .anything) { fixture in
