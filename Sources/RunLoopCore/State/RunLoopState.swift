@@ -359,9 +359,12 @@ extension RunLoopState {
     }
 
     /// Whether a port-based source that is being performed, and has more, is all that the next pass would find. If it
-    /// is on the ready list, it is removed.
-    mutating func mayContinue(with source: RunLoopSource, in mode: Int, near cachedIndex: RegistrationIndex) -> Bool {
-        if isStopped || !isIdle(mode) || modes[mode].timers.isDue(at: .now) { return false }
+    /// is on the ready list, it is removed. The clock is read only when nothing else answers that.
+    mutating func mayContinue(
+        with source: RunLoopSource, in mode: Int, near cachedIndex: RegistrationIndex,
+        at now: @autoclosure () -> MonotonicInstant
+    ) -> Bool {
+        if isStopped || !isIdle(mode) || modes[mode].timers.isDue(at: now()) { return false }
         guard let number = registrations.registration(of: source, in: mode, near: cachedIndex) else { return false }
         guard let first = modes[mode].ready.first else { return true }
         return first == number && modes[mode].ready.dequeueForPerform(number, &registrations)
