@@ -127,8 +127,8 @@ public struct SendRight: Hashable, Sendable {
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) throws(PortError) -> NoticeRequest {
         let request = NoticeRequest()
-        let watcher = DeathWatcher(loop: loop, mode: mode) { if request.begin() { handler() } }
-        request.setCancellation(try destination.watchDeath(watcher))
+        let notice = DeathNotice(loop: loop, mode: mode) { if request.begin() { handler() } }
+        request.setCancellation(try destination.awaitDeath(notice))
         return request
     }
 
@@ -153,7 +153,7 @@ public struct SendRight: Hashable, Sendable {
         _ handler: @escaping @Sendable (SendPossibility) -> Void
     ) throws(PortError) -> NoticeRequest {
         try destination.checkProcess()  // before the loop's lock is acquired
-        return try NoticeRequest.pending(on: loop, in: mode, handler, destination.watchRoom)
+        return try NoticeRequest.pending(on: loop, in: mode, handler, destination.awaitRoom)
     }
 }
 

@@ -115,7 +115,7 @@ extension LocalPort {
     }
 
     /// Delivers the notice once, when no senders are left: at once when they have gone, never when the port ends first.
-    func watchSenders(_ notice: LoopNotification<Void>) throws(PortError) {
+    func awaitNoSenders(_ notice: LoopNotification<Void>) throws(PortError) {
         try checkProcess()
         if isDead { throw PortError(.invalidPort).at(label) }
         let isDue = state.withLock { state in

@@ -223,7 +223,7 @@ extension PortWorker {
         try record.checkProcess()  // before the loop's lock is acquired
         let notice = LoopNotification<WorkerExit>(on: loop, in: mode, handler)
         do throws(PortError) {
-            try record.watch(notice)
+            try record.awaitEnd(notice)
         } catch {
             notice.cancel()
             throw error
