@@ -332,15 +332,15 @@ extension SocketConnection {
         if wasCounted { port.clientDidNotConnect() }
     }
 
-    func beginWatch(of port: any MessageSink, byteLimit: Int) {
+    func beginTap(of port: any MessageSink, byteLimit: Int) {
         noteObserver(port)
-        // A policy may admit other users; it does not allow them to watch.
-        answerWatch(sysIsOwnUser(peer.userID) && port.addWatcher(self, byteLimit: byteLimit))
+        // A policy may admit other users; it does not allow them a tap.
+        answerTap(sysIsOwnUser(peer.userID) && port.addTap(self, byteLimit: byteLimit))
     }
 
-    /// Notifies the peer whether it may watch. Never waits.
-    func answerWatch(_ isAllowed: Bool) {
-        let header = PacketHeader(kind: .watch, componentCount: isAllowed ? 1 : 2)
+    /// Notifies the peer whether it may tap the port. Never waits.
+    func answerTap(_ isAllowed: Bool) {
+        let header = PacketHeader(kind: .tap, componentCount: isAllowed ? 1 : 2)
         enqueue(OutgoingPacket(header: header))
     }
 

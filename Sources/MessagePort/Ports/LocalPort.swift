@@ -63,7 +63,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var doorbell: PortDoorbell?
         /// Tasks that wait for a message, the longest-waiting first; and what receives from the sockets for them.
         var waitingTasks: [TaskWaiter] = []
-        var taskWatch: TaskSocketWatch?
+        var taskReceiver: TaskReceiver?
         var sockets: PortSockets?
         /// Which processes the port talks to; nil for the standard rules.
         var rules: PeerConfiguration?
@@ -86,11 +86,11 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// What else ends with the port, such as its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
-        /// The processes that watch the messages; nil where none may.
-        var watchers: [PortWatcher]?
-        var isWatched: Bool { watchers?.isEmpty == false }
-        /// How many messages were dequeued while the port was watched.
-        var watchedCount: UInt64 = 0
+        /// The connections that get copies of the messages; nil where none may.
+        var taps: [TapConnection]?
+        var isTapped: Bool { taps?.isEmpty == false }
+        /// How many messages were dequeued while the port was tapped.
+        var tappedCount: UInt64 = 0
     }
 
     /// Handles a message that can be answered before it is queued, or returns false: then it is queued. A message that
@@ -320,7 +320,7 @@ extension LocalPort {
         // The names are free before a client can notice the end: it may register them at once.
         for ending in coldState.value.endings.values { ending() }
         coldState.value.sockets?.close()
-        coldState.value.taskWatch?.source.invalidate()
+        coldState.value.taskReceiver?.source.invalidate()
         for task in coldState.value.waitingTasks { task.wake() }
         for sender in cleanup.waitingSenders { sender.waiter.wake() }
         for message in cleanup.bounced { message.replyTarget?.fail(PortError(.peerDied)) }

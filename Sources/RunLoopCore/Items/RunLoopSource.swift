@@ -64,7 +64,7 @@ public final class RunLoopSource: Sendable {
 
     private let traits: Traits
     var isPortBased: Bool { traits.contains(.portBased) }
-    /// Whether the source keeps a run going. A source that only watches for an end does not.
+    /// Whether the source keeps a run going. A source that only awaits an end does not.
     var keepsModeAlive: Bool { traits.contains(.keepsModeAlive) }
 
     private let label: SourceLabel
