@@ -121,7 +121,7 @@ public struct SendRight: Hashable, Sendable {
     /// - Returns: the request, to withdraw it.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``;
     ///   ``PortError/Code/sendTimedOut`` for the first use of a right that came in a message, when too many wait to be
-    ///   accepted: nothing is watched then.
+    ///   accepted: no notice comes then.
     @discardableResult
     public func notifyWhenDead(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
@@ -146,7 +146,7 @@ public struct SendRight: Hashable, Sendable {
     ///   - mode: the mode in which to call it.
     ///   - handler: called once on the loop's thread.
     /// - Returns: the request, to withdraw it.
-    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
+    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: no notice comes then.
     @discardableResult
     public func notifyWhenSendPossible(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common,

@@ -216,7 +216,7 @@ extension PortWorker {
     ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on the loop's thread; soon when the worker has ended already.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``,
-    ///   ``PortError/Code/forkedProcess``: nothing is watched then.
+    ///   ``PortError/Code/forkedProcess``: no notice comes then.
     public func notifyWhenExited(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (WorkerExit) -> Void
     ) throws(PortError) {
