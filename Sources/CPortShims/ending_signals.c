@@ -21,11 +21,11 @@
 // the sanitizer.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define UNWATCHED __attribute__((disable_sanitizer_instrumentation))
+#define UNINSTRUMENTED __attribute__((disable_sanitizer_instrumentation))
 #endif
 #endif
-#ifndef UNWATCHED
-#define UNWATCHED
+#ifndef UNINSTRUMENTED
+#define UNINSTRUMENTED
 #endif
 
 enum { limit_in_milliseconds = 10000 };
@@ -40,7 +40,7 @@ static struct sigaction before[fault_count];
 
 enum { waits = 0x80 };
 
-UNWATCHED static int report(int number) {
+UNINSTRUMENTED static int report(int number) {
     unsigned char byte = (unsigned char)number;
     // In a forked child no thread reads the pipe.
     return getpid() == process && syscall(SYS_write, reports, &byte, 1) == 1;
@@ -75,7 +75,7 @@ static void leave_to_program(int number) {
         if (outer[index] == number) signal(number, SIG_DFL);
 }
 
-UNWATCHED static void fault_came(int number, siginfo_t *information, void *context) {
+UNINSTRUMENTED static void fault_came(int number, siginfo_t *information, void *context) {
     (void)context;
     int code = errno;
     // One that a process has sent can arrive at any moment, like those above.

@@ -58,7 +58,7 @@ static unsigned fork_count;
 static void count_fork(void) { fork_count++; }
 
 /* The C library calls count_fork in each new child, before fork returns there: no other thread exists then. */
-__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+__attribute__((constructor)) static void register_count(void) { pthread_atfork(NULL, NULL, count_fork); }
 
 unsigned shim_fork_count(void) { return fork_count; }
 

@@ -21,8 +21,8 @@ extension FarSide {
     func perform(_ order: Order, _ parts: MachMessage) throws(PortError) -> Parcel<Answer> {
         let number = order.numbers.first ?? 0
         switch order.deed {
-        case .makePort, .makeRight, .address, .invalidate, .statistics, .receiveFromSockets, .settle, .watchSenders,
-            .watchEnd,
+        case .makePort, .makeRight, .address, .invalidate, .statistics, .receiveFromSockets, .settle, .awaitNoSenders,
+            .awaitEnd,
             .replyRetained, .queryRetained:
             return try performOnPort(order, parts)
         case .receive: return try receive(port(order.subject).port, waits: number != 0)

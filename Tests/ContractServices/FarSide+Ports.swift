@@ -23,10 +23,10 @@ extension FarSide {
             return Parcel(Answer(numbers: numbers))
         case .receiveFromSockets: port.localPort.receiveFromSockets()
         case .settle: try? side.thread?.performAndWait(within: serviceTimeout) {}
-        case .watchSenders:
+        case .awaitNoSenders:
             guard let loop = side.thread?.loop else { fatalError("No thread serves port \(order.subject).") }
             try port.notifyWhenNoSenders(on: loop) { lines.say("no senders") }
-        case .watchEnd: port.setInvalidationHandler { lines.say("invalidated") }
+        case .awaitEnd: port.setInvalidationHandler { lines.say("invalidated") }
         case .replyRetained: try side.servant.takeOldest()?.reply(parts, within: serviceTimeout)
         case .queryRetained: return facts(of: side.servant.retained.withLock { $0[order.numbers[0]] })
         default: fatalError("\(order.deed) is not about a port.")

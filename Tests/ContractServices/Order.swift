@@ -25,9 +25,9 @@ package struct Order: Sendable {
         /// Waits until the port's thread has done what it has to do by now.
         case settle
         /// Asks for a notice when the port has no senders: "no senders".
-        case watchSenders
+        case awaitNoSenders
         /// Sets the port's invalidation handler: "invalidated".
-        case watchEnd
+        case awaitEnd
         /// Waits until that many lines were said; returns all of them.
         case lines
         /// Replies to the message.

@@ -65,12 +65,12 @@ extension Service {
             let copy = message
             servant.say(servant.outcome { () throws(PortError) in try message.reply(MachMessage(id: 1)) })
             servant.say(servant.outcome { () throws(PortError) in try copy.reply(MachMessage(id: 2)) })
-        case .keepAndWatch:
+        case .keepAndAwait:
             message.setCancellationHandler { servant.say("cancelled") }
             servant.keep(message)
         case .keepRight: keepRight(message, servant)
         case .late: late(message, servant)
-        case .replyAndWatch:
+        case .replyAndAwait:
             message.setCancellationHandler { servant.say("cancelled") }
             if message.id > 0 { servant.reply(to: message, MachMessage(id: message.id * 2)) }
         case .echoAndKeep:

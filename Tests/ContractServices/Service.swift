@@ -38,7 +38,7 @@ package enum Service: String, Sendable {
     /// Stores messages of the id 7, and says so; replies 2 to others.
     case keepSeven
     /// Stores the message, as ``keep`` does, and says "cancelled" when its requester gives up.
-    case keepAndWatch
+    case keepAndAwait
     /// Moves the reply right out of the message and stores it; says what another reply threw.
     case keepRight
     /// Stores requests; one of the id 2 has the first stored one answered with 1, then is answered with 2 itself.
@@ -46,7 +46,7 @@ package enum Service: String, Sendable {
     /// Stores the message, replies it, and invalidates its port after the id 2.
     case echoAndKeep
     /// Replies twice the id if that is positive, and releases others. Says "cancelled" when a requester gives up.
-    case replyAndWatch
+    case replyAndAwait
     /// Sends the id 1 to its own port, without an end; invalidates it after the id 2.
     case busy
     /// The worker of a check-in: says what it gets, and sends the other port "done" with the id and 100. After the id

@@ -33,7 +33,7 @@ public enum PacketFuzzing {
                 precondition(
                     isBeyondRange || statistics.payload.elementsEqual(payload.prefix(56)), "numbers that no peer sent")
             case .shown(let message):
-                precondition(message.bytes.count <= WatchedMessage.byteLimit, "bytes beyond their limit")
+                precondition(message.bytes.count <= TappedMessage.byteLimit, "bytes beyond their limit")
             default: break
             }
             if !assembly.isBegun { received = 0 }

@@ -11,7 +11,7 @@ let scenarios: [String: @Sendable (any MainLoop) -> Void] = [
     "nested-alone": nestedAlone, "stop": stop, "sync": sync, "fair": fair, "main": mainLoop, "modes": modes,
     "perform": perform,
     "stream": stream, "at-limit": atLimit, "unserved": unserved,
-    "watch": watch,
+    "monitor": monitor,
 ]
 
 /// Two runs that use nothing of Dispatch, as where the system refuses it what it needs.

@@ -205,22 +205,22 @@ import Testing
         }
     }
 
-    @Test("a watcher that begins sees what was in the batch of the handler's thread")
-    func watched() async throws {
+    @Test("a tap that begins shows what was in the batch of the handler's thread")
+    func tapped() async throws {
         try await onNewThread {
             let (localPort, loop) = (LocalPort(queueLimit: 40), ThreadRunLoop.current)
             let (near, far) = try sysPacketSocketPair()
             defer { withExtendedLifetime(far) {} }
             let connection = try SocketConnection(near, port: localPort)
             _ = try localPort.openSockets()
-            localPort.state.withLock { $0.coldState.watchers = [] }
+            localPort.state.withLock { $0.coldState.taps = [] }
             for id in Int32(0)..<3 { _ = localPort.admit(MachMessage(id: id)) }
             let generation = localPort.makeGeneration()
             localPort.giveOwnership(to: generation)
             var batch: MessageBatch?
             _ = localPort.dequeueMessage(for: ActiveHandlers.Handler(loop: loop, generation: generation), &batch)
             #expect(batch?.remaining == 2)
-            #expect(localPort.addWatcher(connection, byteLimit: 0))
+            #expect(localPort.addTap(connection, byteLimit: 0))
             #expect(batch?.next() == nil)
             localPort.endHandling(generation, on: loop)
         }

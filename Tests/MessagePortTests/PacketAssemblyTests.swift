@@ -86,9 +86,9 @@ import Testing
             case (.portEnded, true): "violation"
             case (.ring, _), (.ringAnswer, _), (.pathChange, _), (.wakeUp, _): "violation"
             case (.statistics, false): "7 messages at 6"
-            case (.watch, false): "watched: true"
+            case (.tap, false): "tapped: true"
             case (.shown, false): "shown 8: 17 [3, 4]"
-            case (.statistics, true), (.watch, true), (.shown, true): "violation"
+            case (.statistics, true), (.tap, true), (.shown, true): "violation"
             }
         #expect(event == expected)
     }
@@ -297,7 +297,7 @@ extension PacketKind {
         case .message, .continuation, .replyFailed: [3, 4]
         case .statistics: [7] + [UInt8](repeating: 0, count: 55)
         case .shown: [UInt8](repeating: 0, count: 8) + [3, 4]
-        case .replyDropped, .abort, .refused, .abandoned, .portEnded, .watch, .ring, .ringAnswer, .pathChange, .wakeUp:
+        case .replyDropped, .abort, .refused, .abandoned, .portEnded, .tap, .ring, .ringAnswer, .pathChange, .wakeUp:
             []
         }
     }
@@ -336,8 +336,8 @@ extension PacketAssembly.Event {
         case .portEnded: "port ended"
         case .statisticsAsked(let token): "asked at \(token)"
         case .statistics(let statistics, let token): "\(statistics.messageCount) messages at \(token)"
-        case .watchAsked(let limit): "watch \(limit)"
-        case .watchAnswered(let isAllowed): "watched: \(isAllowed)"
+        case .tapAsked(let limit): "tap \(limit)"
+        case .tapAnswered(let isAllowed): "tapped: \(isAllowed)"
         case .shown(let message): "shown \(message.number): \(message.id) \(message.bytes)"
         case .refused(let code): "refused \(code)"
         case .violation: "violation"

@@ -29,8 +29,8 @@ import Testing
         func abandon(_ token: UInt64) -> [@Sendable () -> Void] { requests.abandon(token) }
         func abandonAll() -> [@Sendable () -> Void] { requests.abandonAll() }
         func endAllSent() -> (unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void]) { requests.endAllSent() }
-        func watchAbandonment(of token: UInt64, _ watch: @escaping @Sendable () -> Void) -> Bool {
-            requests.watchAbandonment(of: token, watch)
+        func awaitAbandonment(of token: UInt64, _ handler: @escaping @Sendable () -> Void) -> Bool {
+            requests.awaitAbandonment(of: token, handler)
         }
     }
 
@@ -73,7 +73,7 @@ import Testing
         let token = connection.begin(sending)
         let calls = Calls()
         connection.requests.addUnanswered(7)
-        #expect(!connection.watchAbandonment(of: 7, calls.one))
+        #expect(!connection.awaitAbandonment(of: 7, calls.one))
         let ended = connection.endAllSent()
         #expect(ended.unanswered.count == 1 && ended.unanswered.first === sent)
         #expect(ended.abandoned.count == 1)
@@ -83,7 +83,7 @@ import Testing
         #expect(connection.end(token) === sending)
     }
 
-    @Test("a requester that gives up is noticed once by each watch, and by a later one at once")
+    @Test("a requester that gives up is noticed once by each handler, and by a later one at once")
     func abandonment() {
         let connection = Connection()
         let calls = Calls()
@@ -91,27 +91,27 @@ import Testing
         #expect(
             connection.requests.hasUnanswered && connection.requests.isUnanswered(7)
                 && !connection.requests.isAbandoned(7))
-        #expect(!connection.watchAbandonment(of: 7, calls.one))
-        #expect(!connection.watchAbandonment(of: 7, calls.one))
-        let watches = connection.abandon(7)
-        #expect(watches.count == 2)
+        #expect(!connection.awaitAbandonment(of: 7, calls.one))
+        #expect(!connection.awaitAbandonment(of: 7, calls.one))
+        let handlers = connection.abandon(7)
+        #expect(handlers.count == 2)
         #expect(connection.requests.isAbandoned(7) && connection.requests.isUnanswered(7))
         #expect(connection.abandon(7).isEmpty)
-        #expect(connection.watchAbandonment(of: 7, calls.one))
+        #expect(connection.awaitAbandonment(of: 7, calls.one))
         #expect(connection.settle(7).isEmpty)
         #expect(!connection.requests.hasUnanswered && !connection.requests.isAbandoned(7))
     }
 
-    @Test("a request that was answered has no watches any more, and cannot be given up")
+    @Test("a request that was answered has no handlers any more, and cannot be given up")
     func settled() {
         let connection = Connection()
         let calls = Calls()
         connection.requests.addUnanswered(7)
-        #expect(!connection.watchAbandonment(of: 7, calls.one))
+        #expect(!connection.awaitAbandonment(of: 7, calls.one))
         #expect(connection.settle(7).count == 1)
         #expect(connection.settle(7).isEmpty)
         #expect(connection.abandon(7).isEmpty)
-        #expect(!connection.watchAbandonment(of: 7, calls.one))
+        #expect(!connection.awaitAbandonment(of: 7, calls.one))
         #expect(connection.abandonAll().isEmpty)
     }
 
@@ -121,7 +121,7 @@ import Testing
         let calls = Calls()
         for token: UInt64 in 1...3 {
             connection.requests.addUnanswered(token)
-            #expect(!connection.watchAbandonment(of: token, calls.one))
+            #expect(!connection.awaitAbandonment(of: token, calls.one))
         }
         #expect(connection.abandon(2).count == 1)
         #expect(connection.abandonAll().count == 2)

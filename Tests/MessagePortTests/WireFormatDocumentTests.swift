@@ -74,18 +74,18 @@ struct WireFormatDocumentTests {
         #expect(Set(examples.keys) == Set(sent.keys))
     }
 
-    /// What is sent by and to a peer that queries or watches a port.
+    /// What is sent by and to a peer that queries or taps a port.
     private func queries() throws -> [String: [UInt8]] {
         var sent: [String: [UInt8]] = [:]
         sent["statistics-question"] = PacketHeader(kind: .statistics, asks: 1).encoded
         let port = MachPort()
         try port.makeSendRight().send(MachMessage(id: 101, text: "hello"), within: .zero)
         sent["statistics"] = try packets { $0.answerStatisticsQuery(1, about: port.localPort) }.first
-        sent["watch"] = PacketHeader(kind: .watch, totalLength: 64).encoded
-        sent["watch-answer"] = try packets { $0.answerWatch(true) }.first
+        sent["tap"] = PacketHeader(kind: .tap, totalLength: 64).encoded
+        sent["tap-answer"] = try packets { $0.answerTap(true) }.first
         var message = MachMessage(id: 101, text: "hello")
         message.remoteSender = PeerIdentity(processID: 4711, userID: 1000, groupID: 1000)
-        let shown = WatchedMessage(message, number: 1, byteLimit: 64)
+        let shown = TappedMessage(message, number: 1, byteLimit: 64)
         sent["shown"] = try packets { $0.offerAside(shown.packet) }.first
         return sent
     }

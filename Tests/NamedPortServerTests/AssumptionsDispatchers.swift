@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    /// A loop that sleeps stays asleep, however long it is watched; one that is woken repeatedly does not.
+    /// A loop that sleeps stays asleep, however long it is observed; one that is woken repeatedly does not.
     private func expectSleep(of loop: ThreadRunLoop) {
         for _ in 0..<1_000 {
             while !loop.isWaiting { yieldThread() }

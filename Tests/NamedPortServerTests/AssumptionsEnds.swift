@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test("A16, A28: clients that come, set an invalidation handler, and go, leave no connection")
-    func watchersGo() async throws {
+    func clientsGo() async throws {
         try await withFixture { fixture in
             try withServer(at: fixture) { _ in
                 func visit() throws {

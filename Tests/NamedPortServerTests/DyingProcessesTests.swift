@@ -157,8 +157,8 @@ struct DyingProcessesTests {
         }
     }
 
-    @Test("a watcher of a remote port does not keep its loop from finishing")
-    func watcherLetsFinish() async throws {
+    @Test("an invalidation handler of a remote port does not keep its loop from finishing")
+    func handlerLetsFinish() async throws {
         try await withFixture { fixture in
             try withServer("name", at: fixture) { _ in
                 let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)

@@ -28,24 +28,24 @@ private struct ForkedNames: Sendable {
     let names: PortNameServer
     let local: LocalMessagePort
     let remote: RemoteMessagePort
-    let watched: RemoteMessagePort
+    let observed: RemoteMessagePort
     let calls = Counter("ends that were reported")
 
     init(_ fixture: NameFixture) throws {
         names = fixture.names
         local = try fixture.local("local")
         remote = try fixture.remote("local", over: .socket)
-        watched = try fixture.remote("local", over: .memory)
+        observed = try fixture.remote("local", over: .memory)
     }
 
     func run(locksAreHeld: Bool) throws {
-        try watched.setInvalidationHandler { [calls] in calls.increment() }
+        try observed.setInvalidationHandler { [calls] in calls.increment() }
         let (locked, mayUnlock) = (Gate("the locks"), Gate("the fork"))
         let holder = runOnThread {
             guard locksAreHeld else { return locked.open() }
             names.held.withLock { _ in
                 local.heldName.withLock { _ in
-                    watched.state.withLock { _ in
+                    observed.state.withLock { _ in
                         locked.open()
                         mayUnlock.wait()
                     }
@@ -61,7 +61,7 @@ private struct ForkedNames: Sendable {
         #expect(try names.list().map(\.name) == ["local"])
         #expect(remote.isValid)
         #expect(try names.lookUp("local") == local.port.makeSendRight())
-        watched.invalidate()
+        observed.invalidate()
         #expect(calls.value == 1)
         #expect(names.unregister("local"))
         local.invalidate()
@@ -81,7 +81,7 @@ private struct ForkedNames: Sendable {
         expect("give up its name") { try local.setName(nil) }
         if local.name != nil { failures.append("it has a name") }
         if names.unregister("local") { failures.append("the name is unregistered") }
-        for remote in [remote, watched] {
+        for remote in [remote, observed] {
             expect("request") { _ = try remote.request(MachMessage()) }
             expect("send") { try remote.send(MachMessage()) }
             expect("invalidation handler") { try remote.setInvalidationHandler {} }

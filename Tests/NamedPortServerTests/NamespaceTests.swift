@@ -193,7 +193,7 @@ struct NamespaceTests {
         }
     }
 
-    @Test("a process that watches for deaths, or waits for a reply, learns that a process inside was killed")
+    @Test("a process that awaits deaths, or waits for a reply, learns that a process inside was killed")
     func deathInside() async throws {
         try await withBorder(0) { border in
             let names = try PortNameServer(directory: border.path)

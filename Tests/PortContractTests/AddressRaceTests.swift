@@ -20,14 +20,14 @@ import Testing
                         return try port.localPort.address(in: bench.directory)
                     }
                 }
-                let watcher = runOnThread {
+                let thread = runOnThread {
                     start.open()
                     while true {
                         guard let address = port.localPort.state.withLock({ $0.coldState.address }) else { continue }
                         return try RightsTable.shared.right(to: address)
                     }
                 }
-                #expect(try watcher.join() == port.makeSendRight())
+                #expect(try thread.join() == port.makeSendRight())
                 let addresses = try makers.map { try $0.join() }
                 #expect(addresses[0] == addresses[1])
                 port.invalidate()

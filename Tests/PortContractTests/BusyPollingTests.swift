@@ -266,7 +266,7 @@ import Testing
             let client = try RingClient(1, at: port)
             let loop = Box<ThreadRunLoop>()
             let isScheduled = Gate("the port's loop")
-            let tries = Counter("tries to watch a channel")
+            let tries = Counter("tries to register a channel")
             let receiver = runOnThread {
                 ThreadRunLoop.current.waitStrategy = .blocking
                 #expect(throws: Never.self) { try port.schedule(on: .current) }

@@ -56,7 +56,7 @@ import Testing
         arguments: TestTransport.allCases)
     func cancelledTask(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving(.keepAndWatch) { right, port in
+            try bench.serving(.keepAndAwait) { right, port in
                 let outcome = Recorder<PortError?>()
                 let task = Task { outcome.append(await failure(of: right, MachMessage(id: 1))) }
                 #expect(try port.lines(1) == ["retained 1"])
@@ -78,7 +78,7 @@ import Testing
     @Test("a request of a task is answered, and a handler is not called then", arguments: TestTransport.allCases)
     func answered(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving(.replyAndWatch) { right, port in
+            try bench.serving(.replyAndAwait) { right, port in
                 let replies = Recorder<Int32>()
                 for id in Int32(1)...20 {
                     Task { replies.append(try await right.request(MachMessage(id: id)).id) }
@@ -139,7 +139,7 @@ import Testing
     @Test("the end of the port that waits for a reply is a cancellation", arguments: TestTransport.allCases)
     func requestingPortEnded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving(.keepAndWatch) { right, far in
+            try bench.serving(.keepAndAwait) { right, far in
                 let port = try bench.port()
                 try right.send(MachMessage(id: 1, replyTo: port))
                 #expect(try far.lines(1) == ["retained 1"])
@@ -155,7 +155,7 @@ import Testing
         arguments: TestTransport.allCases)
     func answeredPortEnded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving(.replyAndWatch) { right, far in
+            try bench.serving(.replyAndAwait) { right, far in
                 let port = try bench.port()
                 for id in Int32(1)...10 {
                     try right.send(MachMessage(id: id < 10 ? id : -1, replyTo: port))
@@ -199,7 +199,7 @@ import Testing
     @Test("a request that times out on the far side is reported to the receiver", arguments: TestTransport.allCases)
     func timedOutAtFarPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving(.keepAndWatch) { right, port in
+            try bench.serving(.keepAndAwait) { right, port in
                 let error = portError { () throws(PortError) in
                     _ = try right.request(MachMessage(id: 1), sendLimit: longTimeout, replyLimit: .milliseconds(1))
                 }

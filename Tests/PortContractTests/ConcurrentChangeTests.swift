@@ -36,9 +36,9 @@ import Testing
     func failingTask() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let watch = try port.localPort.taskWatch()
+            let receiver = try port.localPort.taskReceiver()
             let first = Box<TestThread<PortError?>>()
-            try watch.isWatching.withLock { _ in
+            try receiver.isWatching.withLock { _ in
                 // It stops where it is about to watch the sockets, for which it will have no descriptor.
                 first.value.withLock { $0 = runOnThread { Self.failToWait(port) } }
                 while !port.localPort.hasWaitingTask { yieldThread() }
@@ -62,28 +62,28 @@ import Testing
     }
 
     @Test("what receives for tasks is in its loop before a second task sees it")
-    func taskWatch() async throws {
+    func taskReceiver() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let loop = try IOThread.loop()
-            let (first, begun) = (Box<TestThread<TaskSocketWatch>>(), Gate("the first task"))
+            let (first, begun) = (Box<TestThread<TaskReceiver>>(), Gate("the first task"))
             let early = loop.state.withLock { _ in
                 // It stops where the source enters the loop.
                 first.value.withLock {
                     $0 = runOnThread {
                         begun.open()
-                        return try port.localPort.taskWatch()
+                        return try port.localPort.taskReceiver()
                     }
                 }
                 begun.wait()
-                for _ in 0..<5000 where port.localPort.state.withLock({ $0.coldState.taskWatch == nil }) {
+                for _ in 0..<5000 where port.localPort.state.withLock({ $0.coldState.taskReceiver == nil }) {
                     yieldThread()
                 }
-                return port.localPort.state.withLock { $0.coldState.taskWatch }
+                return port.localPort.state.withLock { $0.coldState.taskReceiver }
             }
             #expect(early == nil)
             let made = try first.value.withLock { $0 }?.join()
-            #expect(made != nil && port.localPort.state.withLock { $0.coldState.taskWatch } === made)
+            #expect(made != nil && port.localPort.state.withLock { $0.coldState.taskReceiver } === made)
             port.invalidate()
         }
     }

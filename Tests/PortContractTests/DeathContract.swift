@@ -58,8 +58,8 @@ import Testing
         }
     }
 
-    @Test("a watcher is notified once, on its loop", arguments: TestTransport.allCases)
-    func watcher(over transport: TestTransport) async throws {
+    @Test("a notice is delivered once, on its loop", arguments: TestTransport.allCases)
+    func notice(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
             let right = try bench.right(to: port)
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test("a watcher of a dead port is notified soon, once", arguments: TestTransport.allCases)
+    @Test("a notice of a dead port is delivered soon, once", arguments: TestTransport.allCases)
     func deadAlready(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test("a dead right that arrived in a message notifies its watcher too", arguments: TestTransport.allCases)
+    @Test("a dead right that arrived in a message delivers its notice too", arguments: TestTransport.allCases)
     func deadRight(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, dead) = (try bench.farPort(), try bench.farPort())
@@ -113,10 +113,10 @@ import Testing
         }
     }
 
-    @Test("watchers do not matter for what is sent and asked meanwhile", arguments: TestTransport.allCases)
-    func watchedUse(over transport: TestTransport) async throws {
+    @Test("notices do not matter for what is sent and asked meanwhile", arguments: TestTransport.allCases)
+    func useMeanwhile(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let worker = Worker("watcher")
+            let worker = Worker("notices")
             try bench.serving(.echo) { right, port in
                 let notices = Counter("death notices")
                 for _ in 0..<3 { try right.notifyWhenDead(on: worker.loop) { notices.increment() } }
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("a watcher does not keep its loop from finishing", arguments: TestTransport.allCases)
+    @Test("a notice does not keep its loop from finishing", arguments: TestTransport.allCases)
     func finishes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -205,10 +205,10 @@ import Testing
     @Test("a port is dead for its senders although an answered message is held", arguments: TestTransport.allCases)
     func retainedMessage(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let watcher = Worker("watcher")
+            let receiver = Worker("notices")
             try bench.serving(.echoAndKeep) { right, port in
                 let notices = Gate("the death notice")
-                try right.notifyWhenDead(on: watcher.loop) { notices.open() }
+                try right.notifyWhenDead(on: receiver.loop) { notices.open() }
                 for id in Int32(0)..<3 {
                     let reply = try right.ask(MachMessage(id: id))
                     #expect(reply.id == id)
@@ -217,7 +217,7 @@ import Testing
                 #expect(right.isDead)
                 #expect(try port.lines() == ["retained 0", "retained 1", "retained 2"])
             }
-            try watcher.end()
+            try receiver.end()
         }
     }
 

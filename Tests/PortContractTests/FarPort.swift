@@ -71,8 +71,8 @@ final class FarPort: Sendable {
     /// Waits until the port's thread has done what it has to do by now.
     func settle() throws { try link.order(Order(.settle, number)) }
 
-    func notifyWhenNoSenders() throws { try link.order(Order(.watchSenders, number)) }
-    func setInvalidationHandler() throws { try link.order(Order(.watchEnd, number)) }
+    func notifyWhenNoSenders() throws { try link.order(Order(.awaitNoSenders, number)) }
+    func setInvalidationHandler() throws { try link.order(Order(.awaitEnd, number)) }
 
     /// Waits until its service has printed `count` lines.
     ///

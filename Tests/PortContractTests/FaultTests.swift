@@ -215,11 +215,11 @@ import Testing
             } else {
                 #expect(error?.code == .replyTimedOut)
             }
-            // The watcher of the port's end needs the same.
-            let (watching, watchHits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(EMFILE))]) {
+            // The notice of the port's end needs the same.
+            let (noticeError, noticeHits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(EMFILE))]) {
                 portError { () throws(PortError) in try right.notifyWhenDead {} }
             }
-            if watchHits > 0 { #expect(watching?.code == .descriptorLimit) }
+            if noticeHits > 0 { #expect(noticeError?.code == .descriptorLimit) }
         }
     }
 

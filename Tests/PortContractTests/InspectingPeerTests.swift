@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// Peers that query or watch a port in ways that the format does not allow, or too often.
+/// Peers that query or tap a port in ways that the format does not allow, or too often.
 @Suite("Hostile peers that inspect a port", .contract) struct InspectingPeerTests {
     @Test(
         "what the format does not have is refused, and no other peer is affected",
@@ -15,7 +15,7 @@ import Testing
             (PacketHeader(kind: .statistics, answers: 1), [UInt8](repeating: 0, count: 56)),
             (PacketHeader(kind: .statistics, answers: 1), [UInt8](repeating: 0, count: 48)),
             (PacketHeader(kind: .statistics, answers: 1), [UInt8](repeating: 0, count: 1032)),
-            (PacketHeader(kind: .watch), [1]), (PacketHeader(kind: .watch, componentCount: 1), []),
+            (PacketHeader(kind: .tap), [1]), (PacketHeader(kind: .tap, componentCount: 1), []),
             (PacketHeader(kind: .shown, asks: 1), [UInt8](repeating: 0, count: 8)),
             (PacketHeader(kind: .shown), [UInt8](repeating: 0, count: 8)),
             (PacketHeader(kind: .shown, asks: 1), [UInt8](repeating: 0, count: 8 + 4097)),

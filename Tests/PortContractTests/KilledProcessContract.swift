@@ -14,7 +14,7 @@ import Testing
         try await PortContractTests.onBench(over: .process, endsAs: .signalled(9), body)
     }
 
-    @Test("its ports are dead: watchers are notified, and senders that wait for room wake")
+    @Test("its ports are dead: notices are delivered, and senders that wait for room wake")
     func deadPorts() async throws {
         try await onBench { bench in
             let (_, right, _) = try bench.farFull()

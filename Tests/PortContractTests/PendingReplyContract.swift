@@ -13,8 +13,8 @@ import Testing
     func deadName(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keep) { right, port in
-                let (watcher, notices) = (Worker("watcher"), Counter("dead-name notices"))
-                try right.notifyWhenDead(on: watcher.loop) { notices.increment() }
+                let (receiver, notices) = (Worker("notices"), Counter("dead-name notices"))
+                try right.notifyWhenDead(on: receiver.loop) { notices.increment() }
                 let asker = runOnThread { try right.ask(MachMessage(id: 1)).id }
                 #expect(try port.lines(1) == ["retained 1"])
                 #expect(!right.isDead && notices.value == 0)
@@ -22,12 +22,12 @@ import Testing
                 notices.waitUntilCount(1)
                 #expect(right.isDead)
                 #expect(portError { () throws(PortError) in _ = try right.trySend(MachMessage()) }?.code == .deadName)
-                try right.notifyWhenDead(on: watcher.loop) { notices.increment() }
+                try right.notifyWhenDead(on: receiver.loop) { notices.increment() }
                 notices.waitUntilCount(2)
                 try port.replyRetained(MachMessage(id: 7))
                 #expect(try asker.join() == 7)
-                try watcher.perform {}
-                try watcher.end()
+                try receiver.perform {}
+                try receiver.end()
                 #expect(notices.value == 2)
             }
         }
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("a send that fails notifies the death watchers", arguments: TestTransport.allCases)
+    @Test("a send that fails delivers the death notices", arguments: TestTransport.allCases)
     func failedSend(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, mine, notices) = (try bench.farPort(), MachPort(), Counter("dead-name notices"))

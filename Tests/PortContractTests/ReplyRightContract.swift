@@ -161,7 +161,7 @@ import Testing
             try bench.serving({ _, message in try? message.reply(MachMessage(id: 3)) }) { behind, _, _ in
                 try bench.serving(.keepAndHandOn, handingOnTo: behind) { front, port in
                     #expect(try front.ask(MachMessage(id: 1)).id == 3)
-                    let (worker, notified) = (Worker("watcher"), Counter("a death notice"))
+                    let (worker, notified) = (Worker("notices"), Counter("a death notice"))
                     try front.notifyWhenDead(on: worker.loop) { notified.increment() }
                     try port.invalidate()
                     notified.waitUntilCount(1)

@@ -200,11 +200,11 @@ import Testing
             let requester = runOnThread {
                 let waits = Gate("the request is under way")
                 waitsNow(in: .portReply, waits)
-                let watcher = runOnThread {
+                let other = runOnThread {
                     waits.wait()
                     mayEnd.open()
                 }
-                defer { _ = try? watcher.join() }
+                defer { _ = try? other.join() }
                 return portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code
             }
             #expect(try requester.join() == .peerDied)

@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("an owner that does not know the queries, and refuses them, reports nothing and is not watched")
+    @Test("an owner that does not know the queries, and refuses them, reports nothing and is not tapped")
     func older() async throws {
         try await onBench(over: .socket) { bench in
             let listener = try RawListener(bench.directory.path + "/older")
@@ -89,16 +89,16 @@ import Testing
             #expect(try asked.next()?.kind == .statistics)
             try asked.send(PacketHeader(kind: .refused, messageID: 18))
             #expect(try asking.join() == [.silent])
-            let watching = runOnThread(name: "watching") {
+            let tapping = runOnThread(name: "tapping") {
                 #expect(
                     portError { () throws(PortError) in
                         _ = try MessageTap(address, byteLimit: 64, until: Watchdog.deadline)
                     }?.code == .notWatchable)
             }
-            let watched = try listener.accept()
-            #expect(try watched.next()?.kind == .watch)
-            try watched.send(PacketHeader(kind: .refused, messageID: 18))
-            try watching.join()
+            let tapped = try listener.accept()
+            #expect(try tapped.next()?.kind == .tap)
+            try tapped.send(PacketHeader(kind: .refused, messageID: 18))
+            try tapping.join()
         }
     }
 

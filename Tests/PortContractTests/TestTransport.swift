@@ -15,7 +15,7 @@
 //   CheckInContract         the worker as a thread; `workerOfFarSide` is the same across processes
 //   ContentContract         how objects describe themselves
 //   DeathContract           handlers of an invalidation and when they are released: closures of the port's own process
-//   DeathWatchContract      races inside one connection, and what a loop counts as handled
+//   DeathNoticeContract     races inside one connection, and what a loop counts as handled
 //   DeliveryContract        a type; a peer that the test ends (KilledProcessContract kills a real one)
 //   DescriptorContract      exact counts of one process; more descriptors than a packet carries
 //   DoorbellContract and    a queue in memory; messages in pieces that are sent by hand

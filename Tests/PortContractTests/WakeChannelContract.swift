@@ -34,7 +34,7 @@ import Testing
             }
         }
 
-        var channel: WakeChannelWatch {
+        var channel: WakeChannelRegistration {
             get throws { try #require(client.connection.wakeChannel) }
         }
 
@@ -155,7 +155,7 @@ import Testing
     @Test("a channel is in one set, and moves when another loop parks eight times in a row")
     func oneSet() throws {
         let (channel, sending) = try WakeChannel.make()
-        let (watch, waker) = (WakeChannelWatch(channel), try #require(WakeSender(sending)))
+        let (registration, waker) = (WakeChannelRegistration(channel), try #require(WakeSender(sending)))
         let events = try (0..<2).map { _ in Shared(try EventDescriptor()) }
         let sets = try events.map { try DescriptorSet(wakeEvent: $0) }
         func isSeen(by set: DescriptorSet) -> Bool {
@@ -163,15 +163,15 @@ import Testing
             return (try? sysPoll(set.raw, .readable, until: .distantPast).isEmpty) == false
         }
         // A set that it joins reports it once.
-        #expect(watch.join(sets[0]) && watch.join(sets[0]) && isSeen(by: sets[0]) && !isSeen(by: sets[0]))
-        for _ in 0..<7 { #expect(!watch.join(sets[1])) }
-        #expect(watch.join(sets[0]))
+        #expect(registration.join(sets[0]) && registration.join(sets[0]) && isSeen(by: sets[0]) && !isSeen(by: sets[0]))
+        for _ in 0..<7 { #expect(!registration.join(sets[1])) }
+        #expect(registration.join(sets[0]))
         #expect(waker.wake() && isSeen(by: sets[0]) && !isSeen(by: sets[1]))
-        for _ in 0..<7 { #expect(!watch.join(sets[1])) }
-        #expect(watch.join(sets[1]) && isSeen(by: sets[1]) && !isSeen(by: sets[1]))
+        for _ in 0..<7 { #expect(!registration.join(sets[1])) }
+        #expect(registration.join(sets[1]) && isSeen(by: sets[1]) && !isSeen(by: sets[1]))
         #expect(waker.wake() && isSeen(by: sets[1]) && !isSeen(by: sets[0]))
-        watch.end()
-        #expect(!watch.join(sets[1]) && waker.wake() && !isSeen(by: sets[1]))
+        registration.end()
+        #expect(!registration.join(sets[1]) && waker.wake() && !isSeen(by: sets[1]))
     }
 
     @Test("a process that has enough channels gets no rings, and gets them when others are closed")

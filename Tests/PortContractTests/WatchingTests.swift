@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite("watching a port", .contract) struct WatchingTests {
-    @Test("a watcher sees the heads and the beginnings of the messages that are received, in order")
+    @Test("a tap shows the heads and the beginnings of the messages that are received, in order")
     func messages() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -15,20 +15,20 @@ import Testing
             port.setAllowsWatching(true)
             #expect(port.allowsWatching)
             let right = try bench.right(to: port)
-            var watch = try watching(port, on: bench, bytes: 4)
+            var copies = try tap(port, on: bench, bytes: 4)
             try right.send(MachMessage(id: 1, text: "hello"))
             try right.send(MachMessage(id: 2, components: [.bytes([7]), .bytes([8, 9])]))
             #expect(try port.next().id == 1)
             #expect(try port.next().id == 2)
-            let first = try #require(try watch.next(until: .distantPast))
+            let first = try #require(try copies.next(until: .distantPast))
             let own = PeerIdentity.current.processID
-            #expect(first == .message(watchedMessage(1, 1, 1, 5, own, Array("hell".utf8)), leftOut: 0))
-            let second = try #require(try watch.next(until: .distantPast))
-            #expect(second == .message(watchedMessage(2, 2, 2, 3, own, [7]), leftOut: 0))
-            #expect(try watch.next(until: .distantPast) == nil)
+            #expect(first == .message(tappedMessage(1, 1, 1, 5, own, Array("hell".utf8)), leftOut: 0))
+            let second = try #require(try copies.next(until: .distantPast))
+            #expect(second == .message(tappedMessage(2, 2, 2, 3, own, [7]), leftOut: 0))
+            #expect(try copies.next(until: .distantPast) == nil)
             #expect(port.statistics.clientCount == 1)
             port.invalidate()
-            #expect(try watch.next(until: .distantPast) == .ended)
+            #expect(try copies.next(until: .distantPast) == .ended)
         }
     }
 
@@ -36,11 +36,11 @@ import Testing
     func notAllowed() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            #expect(throws: PortError.self) { _ = try watching(port, on: bench) }
+            #expect(throws: PortError.self) { _ = try tap(port, on: bench) }
             port.setAllowsWatching(true)
-            var watch = try watching(port, on: bench)
+            var copies = try tap(port, on: bench)
             port.setAllowsWatching(false)
-            #expect(try watch.next(until: .distantPast) == .ended)
+            #expect(try copies.next(until: .distantPast) == .ended)
             try port.makeSendRight().send(MachMessage(id: 1))
             #expect(try port.next().id == 1)
         }
@@ -51,22 +51,22 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             port.setAllowsWatching(true)
-            var watch = try watching(port, on: bench, bytes: WatchedMessage.byteLimit)
+            var copies = try tap(port, on: bench, bytes: TappedMessage.byteLimit)
             let count: UInt64 = 1000
             let right = port.makeSendRight()
             for id in 0..<Int32(count) {
-                try right.send(MachMessage(id: id, bytes: [UInt8](repeating: 1, count: WatchedMessage.byteLimit)))
+                try right.send(MachMessage(id: id, bytes: [UInt8](repeating: 1, count: TappedMessage.byteLimit)))
                 #expect(try port.next().id == id)
             }
             var seen: UInt64 = 0
-            while case .message(_, let leftOut)? = try watch.next(until: .distantPast) {
+            while case .message(_, let leftOut)? = try copies.next(until: .distantPast) {
                 #expect(leftOut == 0)
                 seen += 1
             }
             #expect(seen > 0 && seen < count)
             try right.send(MachMessage(id: -1))
             _ = try port.next()
-            guard case .message(let message, let leftOut)? = try watch.next(until: .distantPast) else {
+            guard case .message(let message, let leftOut)? = try copies.next(until: .distantPast) else {
                 Issue.record("nothing is shown after a pause")
                 return
             }
@@ -74,36 +74,36 @@ import Testing
         }
     }
 
-    @Test("the number of watchers has a limit; one that has gone makes room")
+    @Test("the number of taps has a limit; one that has gone makes room")
     func limit() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             port.setAllowsWatching(true)
             var peers: [RawPeer] = []
-            for index in 0...LocalPort.watcherLimit {
+            for index in 0...LocalPort.tapLimit {
                 let peer = try RawPeer(to: port, on: bench)
-                try peer.send(PacketHeader(kind: .watch))
+                try peer.send(PacketHeader(kind: .tap))
                 port.localPort.receiveFromSockets()
-                #expect(try peer.next()?.componentCount == (index < LocalPort.watcherLimit ? 1 : 2))
+                #expect(try peer.next()?.componentCount == (index < LocalPort.tapLimit ? 1 : 2))
                 peers.append(peer)
             }
             peers[0].end()
             port.localPort.receiveFromSockets()
-            _ = try watching(port, on: bench)
+            _ = try tap(port, on: bench)
         }
     }
 
-    private func watchedMessage(
+    private func tappedMessage(
         _ number: UInt64, _ id: Int32, _ components: Int, _ count: Int, _ sender: Int32, _ bytes: [UInt8]
-    ) -> WatchedMessage {
-        var message = WatchedMessage(MachMessage(id: id), number: number, byteLimit: 0)
+    ) -> TappedMessage {
+        var message = TappedMessage(MachMessage(id: id), number: number, byteLimit: 0)
         (message.componentCount, message.byteCount, message.sender) = (components, count, sender)
         message.bytes = bytes
         return message
     }
 
-    /// A watch of a port, whose sockets are polled on another thread until it has begun.
-    private func watching(_ port: MachPort, on bench: Bench, bytes: Int = 64) throws -> MessageTap {
+    /// A tap of a port, whose sockets are polled on another thread until it has begun.
+    private func tap(_ port: MachPort, on bench: Bench, bytes: Int = 64) throws -> MessageTap {
         let worker = Worker()
         defer { try? worker.end() }
         try port.schedule(on: worker.loop)

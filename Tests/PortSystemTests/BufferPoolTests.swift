@@ -16,7 +16,7 @@ import Testing
 
     @Test(
         "a list that was returned serves its thread again, as long as it is wanted, and with its room",
-        .enabled(if: BufferPool.isUsed, "a sanitizer watches memory: none is kept"), arguments: [1, 63, 64])
+        .enabled(if: BufferPool.isUsed, "a sanitizer checks memory: none is kept"), arguments: [1, 63, 64])
     func again(count: Int) throws {
         let same = try runOnThread {
             let bytes = filled(1)
@@ -54,7 +54,7 @@ import Testing
 
     @Test(
         "small, large and empty lists are not pooled",
-        .enabled(if: BufferPool.isUsed, "a sanitizer watches memory: none is kept"))
+        .enabled(if: BufferPool.isUsed, "a sanitizer checks memory: none is kept"))
     func others() throws {
         let capacities = try runOnThread {
             BufferPool.leave(filled(1))
@@ -68,7 +68,7 @@ import Testing
 
     @Test(
         "a list is pooled if the allocator gave it some more room than it was asked for",
-        .enabled(if: BufferPool.isUsed, "a sanitizer watches memory: none is kept"))
+        .enabled(if: BufferPool.isUsed, "a sanitizer checks memory: none is kept"))
     func roomy() throws {
         let same = try runOnThread {
             // The allocator may give these some more, too: then the next list is tried.
@@ -94,7 +94,7 @@ import Testing
 
     @Test(
         "a list for a few bytes has room enough to be pooled",
-        .enabled(if: BufferPool.isUsed, "a sanitizer watches memory: none is kept"))
+        .enabled(if: BufferPool.isUsed, "a sanitizer checks memory: none is kept"))
     func few() throws {
         let same = try runOnThread {
             let bytes = BufferPool.take(1)

@@ -58,9 +58,9 @@ import Testing
     func wakes(from sleep: Sleep) async throws {
         try await onLoop(sleepingOn: sleep) { loop in
             loop.add(idleSource())
-            let watch = SleepWatch(loop)
+            let sleeps = SleepObserver(loop)
             let poster = runOnThread {
-                watch.wait()
+                sleeps.wait()
                 loop.perform { loop.stop() }
             }
             #expect(loop.runGuarded() == .stopped)

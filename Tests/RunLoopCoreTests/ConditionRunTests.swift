@@ -21,9 +21,9 @@ import Testing
     func emptyMode(sleep: Sleep) async throws {
         try await onLoop(sleepingOn: sleep, in: "reply", leavesSource: false) { loop in
             let flag = Flag()
-            let watch = SleepWatch(loop, in: "reply")
+            let sleeps = SleepObserver(loop, in: "reply")
             let other = runOnThread {
-                watch.wait()
+                sleeps.wait()
                 flag.lower()
                 loop.wakeUp()
             }

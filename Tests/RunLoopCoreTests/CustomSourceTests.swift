@@ -121,9 +121,9 @@ import Testing
         try await onLoop(sleepingOn: sleep) { loop in
             let source = RunLoopSource { loop.stop() }
             loop.add(source)
-            let watch = SleepWatch(loop)
+            let sleeps = SleepObserver(loop)
             let signaller = runOnThread {
-                watch.wait()
+                sleeps.wait()
                 source.signal()
             }
             #expect(loop.runGuarded() == .stopped)

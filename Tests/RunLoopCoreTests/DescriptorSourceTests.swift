@@ -232,13 +232,13 @@ import Testing
                 _ = try set.join(last.reading.rawValue, lastSource)
                 for round in 0..<8 {
                     let pipes = try (0..<60).map { _ in try TestPipe(isBlocking: false) }
-                    let watches = try pipes.map { pipe in
+                    let registrations = try pipes.map { pipe in
                         let source = RunLoopSource(readiness: { false }) {}
                         try pipe.put()
-                        return (try set.join(pipe.reading.rawValue, source).watch, source)
+                        return (try set.join(pipe.reading.rawValue, source).registration, source)
                     }
                     // All end when the kernel has reported them, and the first of them is checked.
-                    func end() { for (watch, source) in watches { watch.end(for: source) } }
+                    func end() { for (registration, source) in registrations { registration.end(for: source) } }
                     // In the end there is something left again.
                     let times = round < 7 ? Int.max : 0
                     // They leave, the doorbell joins the new set, and what is left does not.

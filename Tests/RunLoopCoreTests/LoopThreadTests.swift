@@ -185,7 +185,7 @@ import Testing
     func waiting() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
-            let watcher = runOnThread {
+            let thread = runOnThread {
                 while !loop.isWaiting { sched_yield() }
                 loop.perform {
                     #expect(!loop.isWaiting)
@@ -193,7 +193,7 @@ import Testing
                 }
             }
             #expect(loop.runGuarded() == .stopped)
-            try watcher.join()
+            try thread.join()
         }
     }
 }

@@ -119,8 +119,8 @@ import Testing
     }
 
     @Test("S9, S22: monitors, traces and stacks show the main queue's service")
-    func watch() async throws {
-        let trace = try await trace(of: "watch", over: "ours")
+    func monitor() async throws {
+        let trace = try await trace(of: "monitor", over: "ours")
         #expect(trace == ["main dispatch queue in default", "traced true", "stack true", "stopped"])
     }
 

@@ -12,9 +12,9 @@ import Testing
         try await onLoop(sleepingOn: sleep) { loop in
             let mailbox = Mailbox { _ in loop.stop() }
             loop.add(mailbox.source)
-            let watch = SleepWatch(loop)
+            let sleeps = SleepObserver(loop)
             let sender = runOnThread {
-                watch.wait()
+                sleeps.wait()
                 mailbox.put(1)
             }
             #expect(loop.runGuarded() == .stopped)
@@ -158,10 +158,10 @@ import Testing
                 }
             }
             for mailbox in boxes { loop.add(mailbox.source) }
-            let watch = SleepWatch(loop)
+            let sleeps = SleepObserver(loop)
             let senders = (0..<threads).map { number in
                 runOnThread {
-                    watch.wait()
+                    sleeps.wait()
                     for item in 0..<items { boxes[(number + item) % 3].put(item) }
                 }
             }

@@ -17,7 +17,7 @@ private struct RegisteredQueue {
         var registrations = RegistrationTable()
         numbers = sources.map { registrations.allocate(for: $0, in: 0) }
         for (key, number) in numbers.enumerated() {
-            registrations.setWatch(RegistrationWatch(key: UInt64(key + 1), descriptor: 0), of: number)
+            registrations.setDescriptor(DescriptorState(key: UInt64(key + 1), raw: 0), of: number)
         }
         self.registrations = registrations
     }
@@ -48,7 +48,7 @@ private struct RegisteredQueue {
         registrations.deallocate(numbers[source])
         let number = registrations.allocate(for: sources[source], in: 0)
         #expect(number == numbers[source])
-        registrations.setWatch(RegistrationWatch(key: 9, descriptor: 0), of: number)
+        registrations.setDescriptor(DescriptorState(key: 9, raw: 0), of: number)
     }
 
     /// Performs the first source that is ready.
@@ -137,7 +137,7 @@ private struct RegisteredQueue {
         list.insert(0, order: 0)
         list.list.dequeueForPerform(candidate, &list.registrations)
         #expect(list.list.isEmpty)
-        let report = list.dequeueFirst()?.watch?.report
+        let report = list.dequeueFirst()?.descriptor?.report
         #expect(report == nil)
     }
 
@@ -164,7 +164,7 @@ private struct RegisteredQueue {
         list.list.rollBack(&candidate, &list.registrations)
         #expect(!candidate.isSpeculative)
         let again = list.dequeueFirst()
-        #expect(again?.registration == list.numbers[0] && again?.watch?.report == 5)
+        #expect(again?.registration == list.numbers[0] && again?.descriptor?.report == 5)
         // The same when it is signalled later.
         list.insert(0, order: 0)
         #expect((0..<4).map { _ in list.perform() } == [0, 1, 2, nil])
@@ -189,17 +189,17 @@ private struct RegisteredQueue {
         var list = RegisteredQueue()
         list.insert(0, order: 0, report: 7)
         let candidate = list.dequeueFirst()
-        #expect(candidate?.watch?.report == 7)
+        #expect(candidate?.descriptor?.report == 7)
         #expect(list.list.isEmpty)
         if let candidate { list.reinsert(candidate) }
         let taken = [list.dequeueForPerform(0), list.dequeueForPerform(0)]
         #expect(taken == [true, false])
         list.insert(0, order: 0)
         let second = list.dequeueFirst()
-        #expect(second != nil && second?.watch?.report == nil)
+        #expect(second != nil && second?.descriptor?.report == nil)
         list.insert(1, order: 0, report: 1)
         list.renew(1)
-        #expect(list.list.isEmpty && list.registrations.watch(of: list.numbers[1])?.report == nil)
+        #expect(list.list.isEmpty && list.registrations.descriptor(of: list.numbers[1])?.report == nil)
     }
 
     @Test("each source has its own report, the last one, whichever are consumed first")
@@ -207,16 +207,18 @@ private struct RegisteredQueue {
         var list = RegisteredQueue()
         for source in 0..<4 { list.insert(source, order: -source, report: source) }
         list.insert(2, order: 0, report: 12)
-        #expect(list.dequeueFirst()?.watch?.report == 3)
+        #expect(list.dequeueFirst()?.descriptor?.report == 3)
         list.renew(0)
         list.insert(0, order: 1)
         // One that comes after the first has gone.
         list.insert(3, order: 0, report: 23)
         list.insert(1, order: 0, report: 21)
         var reports: [Int: Int] = [:]
-        while let candidate = list.dequeueFirst() { reports[list.index(of: candidate) ?? -1] = candidate.watch?.report }
+        while let candidate = list.dequeueFirst() {
+            reports[list.index(of: candidate) ?? -1] = candidate.descriptor?.report
+        }
         #expect(reports == [1: 21, 2: 12, 3: 23])
         for source in 0..<4 { list.insert(source, order: 0) }
-        while let candidate = list.dequeueFirst() { #expect(candidate.watch?.report == nil) }
+        while let candidate = list.dequeueFirst() { #expect(candidate.descriptor?.report == nil) }
     }
 }

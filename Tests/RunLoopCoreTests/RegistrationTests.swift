@@ -48,16 +48,16 @@ import Testing
         let number = registrations.allocate(for: first, in: 0)
         _ = registrations.allocate(for: second, in: 0)
         registrations.list[number].lastRound = 7
-        registrations.setWatch(RegistrationWatch(key: 1, descriptor: 5, report: 3), of: number)
+        registrations.setDescriptor(DescriptorState(key: 1, raw: 5, report: 3), of: number)
         registrations.deallocate(number)
         #expect(registrations.allocate(for: third, in: 1) == number)
         #expect(registrations.list[number].lastRound == 0 && !registrations.list[number].isListed)
-        #expect(registrations.watch(of: number) == nil)
+        #expect(registrations.descriptor(of: number) == nil)
         #expect(
             registrations.registration(of: third, near: number) == number
                 && registrations.registration(of: first, near: number) == nil)
-        registrations.setWatch(RegistrationWatch(key: 2, descriptor: 6), of: number)
-        #expect(registrations.watch(of: number)?.key == 2 && registrations.watch(of: number)?.report == nil)
+        registrations.setDescriptor(DescriptorState(key: 2, raw: 6), of: number)
+        #expect(registrations.descriptor(of: number)?.key == 2 && registrations.descriptor(of: number)?.report == nil)
     }
 
     @Test("many sources that come and go leave no registration, and keep none alive", .seeded)
@@ -73,7 +73,7 @@ import Testing
                 guard let mode = modes.randomElement(using: &random) else { continue }
                 let number = registrations.allocate(for: source, in: mode)
                 if mode == 2 {
-                    registrations.setWatch(RegistrationWatch(key: UInt64(number + 1), descriptor: 0), of: number)
+                    registrations.setDescriptor(DescriptorState(key: UInt64(number + 1), raw: 0), of: number)
                 }
                 model.append((source, mode, number))
             } else {
@@ -82,7 +82,7 @@ import Testing
             #expect(registrations.count == model.count && registrations.list.count <= 100)
             guard let some = model.randomElement(using: &random) else { continue }
             #expect(registrations.registration(of: some.source.id, in: some.mode) == some.number)
-            #expect(registrations.watch(of: some.number)?.key == (some.mode == 2 ? UInt64(some.number + 1) : nil))
+            #expect(registrations.descriptor(of: some.number)?.key == (some.mode == 2 ? UInt64(some.number + 1) : nil))
         }
         for some in model { registrations.deallocate(some.number) }
         #expect(registrations.count == 0 && registrations.list.isEmpty)

@@ -97,12 +97,12 @@ import Testing
         let trace = Recorder<String>()
         try await onLoop(sleepingOn: sleep) { loop in
             loop.add(idleSource())
-            let watch = SleepWatch(loop)
+            let sleeps = SleepObserver(loop)
             loop.record(trace)
             let waker = runOnThread {
-                watch.wait(for: 1)
+                sleeps.wait(for: 1)
                 loop.wakeUp()
-                watch.wait(for: 2)
+                sleeps.wait(for: 2)
                 loop.stop()
             }
             #expect(loop.runGuarded() == .stopped)

@@ -54,12 +54,12 @@ func onLoop(
 }
 
 /// Shows other threads when a loop sleeps: from then on, and not before, new work has to wake it.
-final class SleepWatch: Sendable {
+final class SleepObserver: Sendable {
     private let loop: ThreadRunLoop  // guards itself
     /// How often the loop had slept before each of its waits.
     private let waits = Recorder<Int>("waits")
 
-    /// Watches a loop. On its thread, before it runs.
+    /// Observes a loop. On its thread, before it runs.
     init(_ loop: ThreadRunLoop, in mode: RunLoopMode = .default) {
         self.loop = loop
         let waits = waits

@@ -99,11 +99,11 @@ private final class Reports: Sendable {
                     loop.perform { performed.increment() }
                     performed.waitUntilCount(number)
                 }
-                #expect(patient.watch.checkCount <= 1, "100 sleeps, at most one check: the threshold is an hour")
-                while !quick.watch.isIdle || !loop.isWaiting { yieldThread() }
-                let count = quick.watch.checkCount
+                #expect(patient.record.checkCount <= 1, "100 sleeps, at most one check: the threshold is an hour")
+                while !quick.record.isIdle || !loop.isWaiting { yieldThread() }
+                let count = quick.record.checkCount
                 ThreadEvent().wait(until: .after(.milliseconds(200)))
-                #expect(quick.watch.checkCount == count)
+                #expect(quick.record.checkCount == count)
                 loop.stop()
             }
             loop.runGuarded()
@@ -137,7 +137,7 @@ private final class Reports: Sendable {
         }
     }
 
-    @Test("several monitors watch one loop, and each reports by itself")
+    @Test("several monitors observe one loop, and each reports by itself")
     func several() async throws {
         let (quick, slow, never) = (Reports(), Reports(), Reports())
         try await onLoop { loop in
@@ -161,7 +161,7 @@ private final class Reports: Sendable {
         let seen = Recorder<RunLoopStall>("reports")
         try await onLoop { reportLoop in
             let gate = Gate("a report")
-            let watched = Gate("the watched loop")
+            let monitored = Gate("the monitored loop")
             let thread = runOnThread {
                 let loop = ThreadRunLoop.current
                 let monitor = try RunLoopStallMonitor(of: loop, threshold: .milliseconds(1), reportingOn: reportLoop) {
@@ -172,20 +172,20 @@ private final class Reports: Sendable {
                 }
                 loop.perform { gate.wait() }
                 loop.run(for: .zero)
-                watched.wait()
+                monitored.wait()
                 monitor.invalidate()
                 // Its thread may still be waking the loop that it reported to.
-                Watchdog.wait(for: monitor.watch.finished, "the monitor's thread goes on")
+                Watchdog.wait(for: monitor.record.finished, "the monitor's thread goes on")
             }
             reportLoop.add(idleSource())
             reportLoop.runGuarded()
-            watched.open()
+            monitored.open()
             try thread.join()
         }
         #expect(seen.elements.prefix(2).map(\.isOver) == [false, true])
     }
 
-    @Test("a monitor survives the end of the watched thread, and says that the stall is over")
+    @Test("a monitor survives the end of the monitored thread, and says that the stall is over")
     func threadEnd() async throws {
         let reports = Reports()
         let retained = Mutex<RunLoopStallMonitor?>(nil)
@@ -197,7 +197,7 @@ private final class Reports: Sendable {
         }
         let monitor = try #require(retained.withLock { $0.take() })
         #expect(monitor.isValid)
-        while !monitor.watch.isIdle { yieldThread() }
+        while !monitor.record.isIdle { yieldThread() }
         #expect(reports.first.count == reports.last.count)
         monitor.invalidate()
         monitor.invalidate()
@@ -205,7 +205,7 @@ private final class Reports: Sendable {
     }
 
     #if PORT_FAULTS
-    @Test("a monitor that gets no thread throws, and watches nothing")
+    @Test("a monitor that gets no thread throws, and monitors nothing")
     func noThread() async throws {
         try await onLoop { loop in
             let (error, _) = SystemCallFaults.with([.init(.clone, .fail(EAGAIN), times: 1)]) { () -> SystemError? in
@@ -228,7 +228,7 @@ private final class Reports: Sendable {
             do {
                 let monitor = try RunLoopStallMonitor(of: loop) { _ in }
                 #expect(loop.hasInstruments && monitor.threshold == RunLoopStallMonitor.defaultThreshold)
-                finished = monitor.watch.finished
+                finished = monitor.record.finished
             }
             #expect(!loop.hasInstruments)
             Watchdog.wait(for: try #require(finished), "the monitor's thread goes on")

@@ -102,9 +102,9 @@ import Testing
     func fromElsewhere(sleep: Sleep) async throws {
         try await onLoop(sleepingOn: sleep) { loop in
             loop.add(idleSource())
-            let watch = SleepWatch(loop)
+            let sleeps = SleepObserver(loop)
             let stopper = runOnThread {
-                watch.wait()
+                sleeps.wait()
                 loop.stop()
             }
             #expect(loop.runGuarded() == .stopped)

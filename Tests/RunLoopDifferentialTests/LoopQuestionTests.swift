@@ -83,12 +83,12 @@ import Testing
     /// Polls again and again, until another thread has seen that the loop waits.
     private static func poll<Ignored>(_ run: () -> Ignored, until isWaiting: @escaping @Sendable () -> Bool) throws {
         let deadline = Watchdog.deadline
-        let watcher = runOnThread {
+        let other = runOnThread {
             while !isWaiting(), MonotonicInstant.now < deadline {}
             return MonotonicInstant.now < deadline
         }
-        while !watcher.hasEnded { _ = run() }
-        let hasSeen = try watcher.join()
+        while !other.hasEnded { _ = run() }
+        let hasSeen = try other.join()
         #expect(hasSeen)
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Behaviours of sources that are no matter of traces: what is asked or watched is not in the language of scenarios.
+// Behaviours of sources that are no matter of traces: what is asked or observed is not in the language of scenarios.
 
 import CoreFoundation
 import Foundation

@@ -11,13 +11,13 @@ import RunLoopCore
 /// loop is woken.
 final class RingEnd: Sendable {
     let memory: SharedMemory  // immutable
-    let wakeChannel: WakeChannelWatch  // immutable
+    let wakeChannel: WakeChannelRegistration  // immutable
     /// How much of the channels' descriptor budget an end uses: its own descriptor, and the peer's.
     private static let channelCount = 2
 
     private init(_ memory: SharedMemory, _ channel: WakeChannel) {
         self.memory = memory
-        wakeChannel = WakeChannelWatch(channel)
+        wakeChannel = WakeChannelRegistration(channel)
     }
 
     deinit { DescriptorBudget.wakeChannels.release(Self.channelCount) }

@@ -30,12 +30,12 @@ package final class DeadPort: PortEndpoint {
     }
 
     package func address() -> PortAddress { path }
-    package func watchDeath(_ watcher: DeathWatcher) -> Cancellation {
-        watcher.notify()
+    package func awaitDeath(_ notice: DeathNotice) -> Cancellation {
+        notice.notify()
         return {}
     }
 
-    package func watchRoom(_ notice: LoopNotification<SendPossibility>) { notice.notify(.deadName) }
+    package func awaitRoom(_ notice: LoopNotification<SendPossibility>) { notice.notify(.deadName) }
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
 }

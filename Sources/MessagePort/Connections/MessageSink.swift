@@ -45,8 +45,8 @@ protocol MessageSink: AnyObject, Sendable {
     func clientDidConnect()
     func clientDidNotConnect()
     func clientDidDisconnect()
-    /// Adds a connection over which a process watches the port's messages.
+    /// Adds a connection over which a process gets copies of the port's messages.
     ///
-    /// - Returns: whether it may watch.
-    func addWatcher(_ connection: SocketConnection, byteLimit: Int) -> Bool
+    /// - Returns: whether it gets them.
+    func addTap(_ connection: SocketConnection, byteLimit: Int) -> Bool
 }

@@ -314,11 +314,11 @@ struct PacketReceiver: ~Copyable, Sendable {
         case .statisticsAsked(let token):
             if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             if let sink { connection.answerStatisticsQuery(token, about: sink) }
-        case .watchAsked(let byteLimit):
+        case .tapAsked(let byteLimit):
             if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
-            if let sink { connection.beginWatch(of: sink, byteLimit: byteLimit) }
+            if let sink { connection.beginTap(of: sink, byteLimit: byteLimit) }
         // Queries go over connections of their own.
-        case .statistics, .watchAnswered, .shown, .violation: return connection.refuse(.malformedPacket)
+        case .statistics, .tapAnswered, .shown, .violation: return connection.refuse(.malformedPacket)
         case .refused(let code):
             connection.close(PortError(refusal: code))
             return false

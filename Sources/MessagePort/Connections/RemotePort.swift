@@ -75,13 +75,13 @@ package final class RemotePort: PortEndpoint {
     }
 
     @discardableResult
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Cancellation {
+    package func awaitDeath(_ notice: DeathNotice) throws(PortError) -> Cancellation {
         guard let connection = try reachedUnlessDead() else {
-            watcher.notify()
+            notice.notify()
             return {}
         }
-        try connection.watchDeath(watcher)
-        return { [weak connection, weak watcher] in if let watcher { connection?.forgetWatcher(watcher) } }
+        try connection.awaitDeath(notice)
+        return { [weak connection, weak notice] in if let notice { connection?.forgetDeathNotice(notice) } }
     }
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
@@ -118,13 +118,13 @@ package final class RemotePort: PortEndpoint {
         if isNeeded(on: loop, in: mode) { try? loop.addOrThrow(source, to: mode) }
     }
 
-    /// Whether a request or a watcher waits in the loop and mode for what comes over the connection.
+    /// Whether a request or a death notice waits in the loop and mode for what comes over the connection.
     private func isNeeded(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
         if waiting.withLock({ $0[Waiters(loop: ObjectIdentifier(loop), mode: mode)] != nil }) { return true }
         guard let connection else { return false }
-        // Forwarded requests are not counted; the I/O thread watches for their replies.
+        // Forwarded requests are not counted; the I/O thread awaits their replies.
         if mode == .default, loop == IOThread.startedLoop, connection.awaitsReply { return true }
-        return connection.hasWatcher(on: loop, in: mode)
+        return connection.hasDeathNotice(on: loop, in: mode)
     }
 }
 
@@ -224,10 +224,10 @@ extension PortError {
 // MARK: - Room
 
 extension RemotePort {
-    package func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError) {
+    package func awaitRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError) {
         do throws(PortError) {
             guard let connection = try reachedUnlessDead() else { return notice.notify(.deadName) }
-            try connection.watchRoom(notice, for: self)
+            try connection.awaitRoom(notice, for: self)
         } catch {
             guard error.code == .sendTimedOut else { throw error }
             // The backlog is full, and the kernel does not report room in it: a sender that finds none asks again. The
@@ -248,7 +248,7 @@ extension SocketConnection {
     ///
     /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; then the notice is still the
     ///   caller's.
-    func watchRoom(_ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
+    func awaitRoom(_ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
         let routine = try RoomNotice(self, for: port, notice)
         let source = RunLoopSource(name: "port room", keepsModeAlive: false, routine: routine)
         try PortError.converting(source.watch(pollable: routine.rawValue))
@@ -264,7 +264,7 @@ extension SocketConnection {
         if !wait.mayWait { throw PortError(.sendTimedOut) }
         let notice = LoopNotification<SendPossibility>(on: try IOThread.loop(), in: .default) { _ in wait.wake() }
         defer { notice.cancel() }
-        try watchRoom(notice)
+        try awaitRoom(notice)
         try await wait.wait()
     }
 }

@@ -47,13 +47,13 @@ final class RemoteReplyReceiver: ReplyReceiver {
         return connection.isAbandoned(token)
     }
 
-    func watchAbandonment(_ watcher: DeathWatcher) {
+    func awaitAbandonment(_ notice: DeathNotice) {
         if connection.isInherited { return }
-        connection.watchAbandonment(of: token) { watcher.notify() }
+        connection.awaitAbandonment(of: token) { notice.notify() }
     }
 
     func passAbandonment(to other: any ReplyConnection, token otherToken: UInt64) {
-        connection.watchAbandonment(of: token) { [weak other] in other?.giveUp(token: otherToken) }
+        connection.awaitAbandonment(of: token) { [weak other] in other?.giveUp(token: otherToken) }
     }
 
     /// The request is forwarded to another process: the port that got it also receives the answer.

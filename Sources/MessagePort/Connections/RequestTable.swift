@@ -16,7 +16,7 @@ struct RequestTable: Sendable {
         case unanswered([@Sendable () -> Void])
         case abandoned
 
-        var watches: [@Sendable () -> Void] { if case .unanswered(let watches) = self { watches } else { [] } }
+        var handlers: [@Sendable () -> Void] { if case .unanswered(let handlers) = self { handlers } else { [] } }
     }
 
     /// The token of the newest request of this end; zero before the first.
@@ -64,9 +64,9 @@ struct RequestTable: Sendable {
 
     /// A request of the peer's was answered or dropped.
     ///
-    /// - Returns: the watches, which need not be called any more; the caller releases them without a lock.
+    /// - Returns: the handlers, which need not be called any more; the caller releases them without a lock.
     mutating func settle(_ token: UInt64) -> [@Sendable () -> Void] {
-        unanswered.removeValue(forKey: token)?.watches ?? []
+        unanswered.removeValue(forKey: token)?.handlers ?? []
     }
 
     /// The peer abandons a request.
@@ -75,24 +75,24 @@ struct RequestTable: Sendable {
     mutating func abandon(_ token: UInt64) -> [@Sendable () -> Void] {
         guard let request = unanswered[token] else { return [] }
         unanswered[token] = .abandoned
-        return request.watches
+        return request.handlers
     }
 
     /// The peer is gone, and all its requests are abandoned.
     ///
     /// - Returns: what to call.
     mutating func abandonAll() -> [@Sendable () -> Void] {
-        let watches = unanswered.values.flatMap(\.watches)
+        let handlers = unanswered.values.flatMap(\.handlers)
         for token in unanswered.keys { unanswered[token] = .abandoned }
-        return watches
+        return handlers
     }
 
-    /// Calls `watch` when the request is abandoned.
+    /// Calls `handler` when the request is abandoned.
     ///
-    /// - Returns: whether it is abandoned already, and `watch` is not retained.
-    mutating func watchAbandonment(of token: UInt64, _ watch: @escaping @Sendable () -> Void) -> Bool {
+    /// - Returns: whether it is abandoned already, and `handler` is not retained.
+    mutating func awaitAbandonment(of token: UInt64, _ handler: @escaping @Sendable () -> Void) -> Bool {
         switch unanswered[token] {
-        case .unanswered(let watches): unanswered[token] = .unanswered(watches + [watch])
+        case .unanswered(let handlers): unanswered[token] = .unanswered(handlers + [handler])
         case .abandoned: return true
         case nil: break
         }
@@ -103,9 +103,9 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: what will receive no reply, and what to call because the peer's requests are abandoned.
     mutating func endAllSent() -> (unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void]) {
-        let (ended, watched) = (awaited.values.filter { !$0.isSending }, unanswered)
+        let (ended, abandoned) = (awaited.values.filter { !$0.isSending }, unanswered)
         awaited = awaited.filter { $0.value.isSending }
         unanswered = [:]
-        return (ended.map(\.target), watched.values.flatMap(\.watches))
+        return (ended.map(\.target), abandoned.values.flatMap(\.handlers))
     }
 }

@@ -27,7 +27,7 @@ extension SocketConnection: BusyPollable {
         return !receive(into: sink, endsPolling: !mayKeepPolling).isWithinMessage
     }
 
-    package var wakeChannel: WakeChannelWatch? { receiver.ringEnd.object?.wakeChannel }
+    package var wakeChannel: WakeChannelRegistration? { receiver.ringEnd.object?.wakeChannel }
 
     package func park(_ period: UInt64) -> Bool {
         if isInherited { return false }

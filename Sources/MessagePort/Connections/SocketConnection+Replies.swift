@@ -33,11 +33,11 @@ extension SocketConnection: ReplyConnection {
 
     /// A request was answered, or dropped, and the peer was notified.
     func didSettleReply(to token: UInt64) {
-        let (isDone, watches) = state.withLock { state in
-            let watches = state.requests.settle(token)
-            return (isPortsEnd && state.life.hasLostOwner && !state.requests.hasUnanswered, watches)
+        let (isDone, handlers) = state.withLock { state in
+            let handlers = state.requests.settle(token)
+            return (isPortsEnd && state.life.hasLostOwner && !state.requests.hasUnanswered, handlers)
         }
-        withExtendedLifetime(watches) {}  // a user's handler is released without the lock
+        withExtendedLifetime(handlers) {}  // a user's handler is released without the lock
         if isDone { close(PortError(.peerDied)) }
     }
 
@@ -174,9 +174,9 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// Calls `notify`, once, when the request that asked with the token is abandoned.
-    func watchAbandonment(of token: UInt64, _ notify: @escaping @Sendable () -> Void) {
+    func awaitAbandonment(of token: UInt64, _ notify: @escaping @Sendable () -> Void) {
         let isAbandoned = state.withLock { state in
-            state.life.failure != nil || state.requests.watchAbandonment(of: token, notify)
+            state.life.failure != nil || state.requests.awaitAbandonment(of: token, notify)
         }
         if isAbandoned { notify() }
     }
@@ -231,48 +231,48 @@ extension SocketConnection: ReplyConnection {
         return source
     }
 
-    /// Notifies the watcher, on its loop, when the connection ends.
-    func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+    /// Delivers the notice, on its loop, when the connection ends.
+    func awaitDeath(_ notice: DeathNotice) throws(PortError) {
         let source = try replySource()
         // Added first: a request that ends meanwhile leaves the source in the loop.
         let hasEnded = state.withLock { state in
             let hasEnded = state.life.failure != nil || state.life.hasLostOtherPort
-            if !hasEnded { state.deathWatchers.append(watcher) }
+            if !hasEnded { state.deathNotices.append(notice) }
             return hasEnded
         }
-        if hasEnded { return watcher.notify() }
+        if hasEnded { return notice.notify() }
         do throws(PortError) {
-            if let source { try watcher.loop.addOrThrow(source, to: watcher.mode) }
+            if let source { try notice.loop.addOrThrow(source, to: notice.mode) }
         } catch {
-            // A watcher that was notified meanwhile has what it wanted.
-            let wasWatching = state.withLock { state in
-                let count = state.deathWatchers.count
-                state.deathWatchers.removeAll { $0 === watcher }
-                return state.deathWatchers.count < count
+            // A notice that was delivered meanwhile needs no more.
+            let wasPending = state.withLock { state in
+                let count = state.deathNotices.count
+                state.deathNotices.removeAll { $0 === notice }
+                return state.deathNotices.count < count
             }
-            if wasWatching { throw error }
+            if wasPending { throw error }
         }
         // A loop that had ended before does not cancel the source.
-        if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
+        if notice.loop.hasEnded { forgetDeathNotices(on: notice.loop) }
     }
 
-    /// Removes a watcher. A connection that was retained for it alone ends.
-    func forgetWatcher(_ watcher: DeathWatcher) { forgetWatchers { $0 === watcher } }
+    /// Removes a notice. A connection that was retained for it alone ends.
+    func forgetDeathNotice(_ notice: DeathNotice) { forgetDeathNotices { $0 === notice } }
 
-    /// Whether a watcher is to be notified of the connection's end on the loop, in the mode or in the common modes.
-    func hasWatcher(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
+    /// Whether a notice of the connection's end is due on the loop, in the mode or in the common modes.
+    func hasDeathNotice(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
         state.withLock { state in
-            state.deathWatchers.contains { $0.loop == loop && ($0.mode == mode || $0.mode == .common) }
+            state.deathNotices.contains { $0.loop == loop && ($0.mode == mode || $0.mode == .common) }
         }
     }
 
-    /// A loop's thread has ended: removes its watchers.
-    fileprivate func forgetWatchers(on loop: ThreadRunLoop) { forgetWatchers { $0.loop == loop } }
+    /// A loop's thread has ended: removes its notices.
+    fileprivate func forgetDeathNotices(on loop: ThreadRunLoop) { forgetDeathNotices { $0.loop == loop } }
 
-    private func forgetWatchers(where isForgotten: (DeathWatcher) -> Bool) {
+    private func forgetDeathNotices(where isForgotten: (DeathNotice) -> Bool) {
         let (forgotten, isDone) = state.withLock { state in
-            let all = state.deathWatchers
-            state.deathWatchers = all.filter { !isForgotten($0) }
+            let all = state.deathNotices
+            state.deathNotices = all.filter { !isForgotten($0) }
             return (all, !isPortsEnd && state.isDone)
         }
         if isDone { close(PortError(.deadName)) }
@@ -289,7 +289,7 @@ private struct ReplyRoutine: SourceRoutine {
     weak let connection: SocketConnection?
 
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
-        if loop.hasEnded { connection?.forgetWatchers(on: loop) }
+        if loop.hasEnded { connection?.forgetDeathNotices(on: loop) }
     }
 
     func visitPollables(_ body: (any BusyPollable) -> Void) {
@@ -332,15 +332,15 @@ extension SocketConnection {
         if wasCounted { port.clientDidNotConnect() }
     }
 
-    func beginWatch(of port: any MessageSink, byteLimit: Int) {
+    func beginTap(of port: any MessageSink, byteLimit: Int) {
         noteObserver(port)
-        // A policy may admit other users; it does not allow them to watch.
-        answerWatch(sysIsOwnUser(peer.userID) && port.addWatcher(self, byteLimit: byteLimit))
+        // A policy may admit other users; it does not allow them a tap.
+        answerTap(sysIsOwnUser(peer.userID) && port.addTap(self, byteLimit: byteLimit))
     }
 
-    /// Notifies the peer whether it may watch. Never waits.
-    func answerWatch(_ isAllowed: Bool) {
-        let header = PacketHeader(kind: .watch, componentCount: isAllowed ? 1 : 2)
+    /// Notifies the peer whether it may tap the port. Never waits.
+    func answerTap(_ isAllowed: Bool) {
+        let header = PacketHeader(kind: .tap, componentCount: isAllowed ? 1 : 2)
         enqueue(OutgoingPacket(header: header))
     }
 

@@ -56,10 +56,10 @@ package final class SocketConnection: Sendable {
     struct State {
         var life = Lifecycle.open
         var requests = RequestTable()
-        var deathWatchers: [DeathWatcher] = []
-        /// Receives while a loop runs, for requests and death watchers; made when first needed.
+        var deathNotices: [DeathNotice] = []
+        /// Receives while a loop runs, for requests and death notices; made when first needed.
         var source: RunLoopSource?
-        /// The connection itself: retains it while only death watchers need it.
+        /// The connection itself: retains it while only death notices need it.
         var own: SocketConnection?
         /// What the peer uses this end for.
         var use = PeerRole.nothing
@@ -67,7 +67,7 @@ package final class SocketConnection: Sendable {
         var listeners: [WeakReference<PortSockets>] = []
 
         /// Whether something at this end waits for a reply, or for the other port's end.
-        var isNeeded: Bool { requests.awaitsReply || !deathWatchers.isEmpty }
+        var isNeeded: Bool { requests.awaitsReply || !deathNotices.isEmpty }
 
         /// Whether nothing at the right's end needs the connection any more.
         var isDone: Bool { life.hasLostOwner && !isNeeded }
@@ -186,7 +186,7 @@ package final class SocketConnection: Sendable {
             let old = state
             state.life = .closed(reason)
             hasFailed.store(true, ordering: .sequentiallyConsistent)
-            state.deathWatchers = []
+            state.deathNotices = []
             state.source = nil
             state.own = nil
             let (unanswered, abandoned) = state.requests.endAllSent()
@@ -205,15 +205,15 @@ package final class SocketConnection: Sendable {
         old.source?.invalidate()
         for target in unanswered { target.failAsking(reason.delivered(.unknown)) }
         for notify in abandoned { notify() }
-        for watcher in old.deathWatchers { watcher.notify() }
+        for notice in old.deathNotices { notice.notify() }
     }
 
-    /// The right is gone: ends the connection as soon as no reply is awaited over it, and no watcher waits for the
+    /// The right is gone: ends the connection as soon as no reply is awaited over it, and no notice waits for the
     /// port's end.
     func retire() {
         let isIdle = state.withLock { state in
             state.life.ownerDidEnd()
-            if !state.deathWatchers.isEmpty { state.own = self }
+            if !state.deathNotices.isEmpty { state.own = self }
             return !state.isNeeded
         }
         if isIdle { close(PortError(.deadName)) }
@@ -239,15 +239,15 @@ package final class SocketConnection: Sendable {
         if !hasUnanswered { sendPortEnded() }
     }
 
-    /// The port at the other end is gone: notifies the death watchers. Replies may still come.
+    /// The port at the other end is gone: delivers the death notices. Replies may still come.
     func otherPortDidEnd() {
-        let (watchers, isDone) = state.withLock { state in
+        let (notices, isDone) = state.withLock { state in
             state.life.otherPortDidEnd()
-            let watchers = state.deathWatchers
-            state.deathWatchers = []
-            return (watchers, !isPortsEnd && state.isDone)
+            let notices = state.deathNotices
+            state.deathNotices = []
+            return (notices, !isPortsEnd && state.isDone)
         }
-        for watcher in watchers { watcher.notify() }
+        for notice in notices { notice.notify() }
         if isDone { close(PortError(.deadName)) }
     }
 

@@ -4,11 +4,11 @@
 package import PortSystem
 import Synchronization
 
-/// Watches the messages of a port of another process, over a connection of its own.
+/// Gets copies of the messages of a port of another process, over a connection of its own.
 package struct MessageTap: ~Copyable {
     package enum Event: Hashable, Sendable {
         /// A message was dequeued, and `leftOut` messages before it were left out.
-        case message(WatchedMessage, leftOut: UInt64)
+        case message(TappedMessage, leftOut: UInt64)
         /// The port, or its owner, has ended.
         case ended
     }
@@ -16,7 +16,7 @@ package struct MessageTap: ~Copyable {
     private let query: PortQuery
     private var lastNumber: UInt64?
 
-    /// Asks to watch the messages of a port: that many bytes of each, ``WatchedMessage/byteLimit`` at most.
+    /// Asks for copies of the messages of a port: that many bytes of each, ``TappedMessage/byteLimit`` at most.
     ///
     /// - Throws: `notWatchable` when its owner does not allow it, `deadName` when no process listens there,
     ///   `replyTimedOut` when no answer came; the errors of a connection to the port.
@@ -27,7 +27,7 @@ package struct MessageTap: ~Copyable {
     private static func begin(
         _ address: PortAddress, _ byteLimit: Int, until deadline: MonotonicInstant
     ) throws(PortError) -> PortQuery {
-        let header = PacketHeader(kind: .watch, totalLength: UInt64(max(0, byteLimit)))
+        let header = PacketHeader(kind: .tap, totalLength: UInt64(max(0, byteLimit)))
         let query: PortQuery?
         switch try ProcessEndpoints.connect(toPath: address.path, until: deadline) {
         case .connected(let socket, _): query = try PortQuery(header, over: socket)
@@ -37,9 +37,9 @@ package struct MessageTap: ~Copyable {
         guard let query else { throw PortError(.deadName) }
         guard let event = try event(of: query, until: deadline) else { throw PortError(.replyTimedOut) }
         switch event {
-        case .watchAnswered(true): return query
+        case .tapAnswered(true): return query
         // An owner that does not know the query refuses it.
-        case .watchAnswered(false), .refused: throw PortError(.notWatchable)
+        case .tapAnswered(false), .refused: throw PortError(.notWatchable)
         case .portEnded: throw PortError(.deadName)
         default: throw PortError(.malformedPacket)
         }
@@ -70,24 +70,24 @@ package struct MessageTap: ~Copyable {
 extension MachPort {
     /// Whether other processes of the same user may watch this port's messages; initially they may not.
     public var allowsWatching: Bool {
-        localPort.isInherited ? false : localPort.state.withLock { $0.coldState.watchers != nil }
+        localPort.isInherited ? false : localPort.state.withLock { $0.coldState.taps != nil }
     }
 
     /// Sets whether other processes of the same user may watch this port's messages, for example with `portctl watch`.
     ///
-    /// A watcher sees the head of each message as it is dequeued, its sender, and the beginning of its bytes, but no
-    /// descriptors and rights, and no replies. A message that finds no room on its way to a watcher is left out and
-    /// counted. While there are watchers, each message costs a system call for each.
+    /// Such a process sees the head of each message as it is dequeued, its sender, and the beginning of its bytes, but
+    /// no descriptors and rights, and no replies. A message that finds no room on its way there is left out and counted.
+    /// Each message costs a system call for each process that watches.
     ///
-    /// - Parameter allows: false ends existing watches.
+    /// - Parameter allows: false ends what was allowed before.
     public func setAllowsWatching(_ allows: Bool) {
         if localPort.isInherited { return }
-        let ended = localPort.state.withLock { state -> [PortWatcher] in
-            let watchers = state.coldState.watchers
-            if (watchers != nil) == allows { return [] }
-            state.coldState.watchers = allows ? [] : nil
-            return watchers ?? []
+        let ended = localPort.state.withLock { state -> [TapConnection] in
+            let taps = state.coldState.taps
+            if (taps != nil) == allows { return [] }
+            state.coldState.taps = allows ? [] : nil
+            return taps ?? []
         }
-        for watcher in ended { watcher.connection.object?.answerWatch(false) }
+        for tap in ended { tap.connection.object?.answerTap(false) }
     }
 }

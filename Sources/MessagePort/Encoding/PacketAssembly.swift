@@ -38,12 +38,12 @@ struct PacketAssembly: Sendable {
         case statisticsAsked(token: UInt64)
         /// The answer to such a request.
         case statistics(PortStatistics, token: UInt64)
-        /// The peer asks to watch the messages that are dequeued, with at most `byteLimit` bytes of each.
-        case watchAsked(byteLimit: Int)
+        /// The peer asks for copies of the messages that are dequeued, with at most `byteLimit` bytes of each.
+        case tapAsked(byteLimit: Int)
         /// Whether the port allows that.
-        case watchAnswered(Bool)
+        case tapAnswered(Bool)
         /// A message that was dequeued.
-        case shown(WatchedMessage)
+        case shown(TappedMessage)
         /// The other side does not talk to this process.
         case refused(code: Int32)
         /// The packet breaks the format.
@@ -173,13 +173,13 @@ struct PacketAssembly: Sendable {
             return header.asks != 0 && payload.isEmpty ? .statisticsAsked(token: header.asks) : .violation
         case .statistics:
             return PortStatistics(payload: payload).map { .statistics($0, token: header.answers) } ?? .violation
-        case .watch where payload.isEmpty:
-            if header.componentCount > 0 { return .watchAnswered(header.componentCount == 1) }
-            return .watchAsked(byteLimit: Int(clamping: header.totalLength))
-        case .shown: return WatchedMessage(header, payload: payload).map { .shown($0) } ?? .violation
+        case .tap where payload.isEmpty:
+            if header.componentCount > 0 { return .tapAnswered(header.componentCount == 1) }
+            return .tapAsked(byteLimit: Int(clamping: header.totalLength))
+        case .shown: return TappedMessage(header, payload: payload).map { .shown($0) } ?? .violation
         // The connection handles offers of rings, changes of the path and wake-ups; here they break the format, as do
         // notices with a payload that they do not have.
-        case .replyDropped, .replyFailed, .abandoned, .portEnded, .watch, .message, .continuation, .abort, .refused,
+        case .replyDropped, .replyFailed, .abandoned, .portEnded, .tap, .message, .continuation, .abort, .refused,
             .ring, .ringAnswer, .pathChange, .wakeUp:
             return .violation
         }

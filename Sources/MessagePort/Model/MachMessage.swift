@@ -251,7 +251,7 @@ extension MachMessage {
     public func setCancellationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
-        replyTarget?.watchAbandonment(DeathWatcher(loop: loop, mode: mode, handler: handler))
+        replyTarget?.awaitAbandonment(DeathNotice(loop: loop, mode: mode, handler: handler))
     }
 
     /// Asks for one notice, on the current thread's run loop, when the requester no longer waits for the reply.

@@ -42,14 +42,14 @@ package protocol PortEndpoint: AnyObject, Sendable {
     /// The address under which any process of this user can reach the port; a port of this process is given one.
     func address() throws(PortError) -> PortAddress
 
-    /// Notifies the watcher once, when the port is gone.
+    /// Delivers the notice once, when the port is gone.
     ///
-    /// - Returns: ends the watch. It retains neither the port nor the watcher.
+    /// - Returns: withdraws the notice. It retains neither the port nor the notice.
     @discardableResult
-    func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Cancellation
+    func awaitDeath(_ notice: DeathNotice) throws(PortError) -> Cancellation
 
     /// Delivers the notice once, when a message may be sent or never will be.
-    func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError)
+    func awaitRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError)
 
     /// What a send right retains so that its port knows whether there is one; nil when the port does not count rights
     /// this way.

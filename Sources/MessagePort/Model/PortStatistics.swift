@@ -19,7 +19,7 @@ public struct PortStatistics: Hashable, Sendable {
     /// The most messages that have waited in the queue at once: ``MachPort/queueHighWaterMark``.
     public var queueHighWaterMark = 0
     /// How many connections of other processes the port has. A process makes one for all its rights to a port. A
-    /// process that only asks for statistics, or watches, is not counted.
+    /// process that only asks for statistics, or taps the port, is not counted.
     public var clientCount = 0
 
     /// Makes statistics in which everything is zero.

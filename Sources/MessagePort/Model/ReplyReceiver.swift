@@ -29,8 +29,8 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     func noteRightRemoved()
     /// Whether the requester no longer waits for the reply. Reads what has come from it.
     func pollAbandonment() -> Bool
-    /// Notifies the watcher once, when the requester no longer waits for the reply; at once when that is so already.
-    func watchAbandonment(_ watcher: DeathWatcher)
+    /// Delivers the notice once, when the requester no longer waits for the reply; at once when that is so already.
+    func awaitAbandonment(_ notice: DeathNotice)
     /// Has the connection report, when the requester no longer waits, that the message that asked with the token is
     /// abandoned.
     func passAbandonment(to connection: any ReplyConnection, token: UInt64)
@@ -48,7 +48,7 @@ extension ReplyReceiver {
     package func noteRead() {}
     package func noteRightRemoved() {}
     package func pollAbandonment() -> Bool { false }
-    package func watchAbandonment(_ watcher: DeathWatcher) {}
+    package func awaitAbandonment(_ notice: DeathNotice) {}
     package func passAbandonment(to connection: any ReplyConnection, token: UInt64) {}
     package func token(over connection: any ReplyConnection) -> UInt64? { nil }
 }

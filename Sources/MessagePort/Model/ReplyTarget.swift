@@ -62,11 +62,11 @@ package final class ReplyTarget: Sendable {
         stage.load(ordering: .acquiring) != .used && receiver.pollAbandonment()
     }
 
-    /// Notifies the watcher once, when the requester no longer waits for the reply and the right is not used.
-    func watchAbandonment(_ watcher: DeathWatcher) {
-        receiver.watchAbandonment(
-            DeathWatcher(loop: watcher.loop, mode: watcher.mode) { [weak self] in
-                if let self, stage.load(ordering: .acquiring) != .used { watcher.handler() }
+    /// Delivers the notice once, when the requester no longer waits for the reply and the right is not used.
+    func awaitAbandonment(_ notice: DeathNotice) {
+        receiver.awaitAbandonment(
+            DeathNotice(loop: notice.loop, mode: notice.mode) { [weak self] in
+                if let self, stage.load(ordering: .acquiring) != .used { notice.handler() }
             })
     }
 

@@ -121,14 +121,14 @@ public struct SendRight: Hashable, Sendable {
     /// - Returns: the request, to withdraw it.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``;
     ///   ``PortError/Code/sendTimedOut`` for the first use of a right that came in a message, when too many wait to be
-    ///   accepted: nothing is watched then.
+    ///   accepted: no notice comes then.
     @discardableResult
     public func notifyWhenDead(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) throws(PortError) -> NoticeRequest {
         let request = NoticeRequest()
-        let watcher = DeathWatcher(loop: loop, mode: mode) { if request.begin() { handler() } }
-        request.setCancellation(try destination.watchDeath(watcher))
+        let notice = DeathNotice(loop: loop, mode: mode) { if request.begin() { handler() } }
+        request.setCancellation(try destination.awaitDeath(notice))
         return request
     }
 
@@ -146,14 +146,14 @@ public struct SendRight: Hashable, Sendable {
     ///   - mode: the mode in which to call it.
     ///   - handler: called once on the loop's thread.
     /// - Returns: the request, to withdraw it.
-    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
+    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: no notice comes then.
     @discardableResult
     public func notifyWhenSendPossible(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common,
         _ handler: @escaping @Sendable (SendPossibility) -> Void
     ) throws(PortError) -> NoticeRequest {
         try destination.checkProcess()  // before the loop's lock is acquired
-        return try NoticeRequest.pending(on: loop, in: mode, handler, destination.watchRoom)
+        return try NoticeRequest.pending(on: loop, in: mode, handler, destination.awaitRoom)
     }
 }
 

@@ -192,7 +192,7 @@ extension LocalPort {
 
     /// Does what the dequeue requires. The message is changed in place: a copy costs as much as the rest.
     private func settle(_ message: inout MachMessage?, _ action: DequeueAction?) {
-        if let action, action.isWatched, let message { show(message) }
+        if let action, action.isTapped, let message { show(message) }
         message?.noteDequeued()
         if let action { follow(action) }
     }
@@ -217,8 +217,8 @@ private struct DequeueAction: Sendable {
     var notices: [LoopNotification<SendPossibility>] = []
     /// Whether the slot is reserved for a message in the sockets, which must be polled.
     var mustPollSockets = false
-    /// Whether watchers get a copy of the message.
-    var isWatched = false
+    /// Whether taps get a copy of the message.
+    var isTapped = false
 }
 
 extension LocalPort.State {
@@ -261,7 +261,7 @@ extension LocalPort.State {
             action = DequeueAction(
                 sender: sender, task: nextTask(), notices: mailbox.removeDueRoomNotices(),
                 mustPollSockets: mustPollSockets,
-                isWatched: hasColdState && coldState.isWatched)
+                isTapped: hasColdState && coldState.isTapped)
         }
         return message
     }
@@ -271,7 +271,7 @@ extension LocalPort.State {
 extension LocalPort.ColdState {
     /// How many messages may be dequeued until the sockets must be polled; nil when they must be dequeued one by one.
     fileprivate func dequeuesUntilPoll(pollingAfter dequeueLimit: Int) -> Int? {
-        if doorbell != nil || !waitingTasks.isEmpty || isWatched { return nil }
+        if doorbell != nil || !waitingTasks.isEmpty || isTapped { return nil }
         if sockets == nil { return .max }
         return socketsWait || dequeuesSincePoll >= dequeueLimit ? nil : dequeueLimit - dequeuesSincePoll
     }

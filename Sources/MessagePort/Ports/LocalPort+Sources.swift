@@ -183,7 +183,7 @@ extension LocalPort {
         if readsAhead || receivesElsewhere.load(ordering: .sequentiallyConsistent) { return nil }
         return state.withLock { state in
             let isSoleListener =
-                !state.mailbox.isDead && state.coldState.doorbell == nil && state.coldState.taskWatch == nil
+                !state.mailbox.isDead && state.coldState.doorbell == nil && state.coldState.taskReceiver == nil
             return isSoleListener ? state.sources.only : nil
         }
     }

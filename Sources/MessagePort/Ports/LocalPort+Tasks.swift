@@ -66,20 +66,20 @@ extension LocalPort {
     /// Has the I/O thread receive from the port's sockets, if it has any.
     private func watchSockets() throws(PortError) {
         guard let sockets else { return }
-        let watch = try taskWatch()
-        try PortError.converting(watch.begin(sockets.rawValue))
+        let receiver = try taskReceiver()
+        try PortError.converting(receiver.begin(sockets.rawValue))
     }
 
     /// What receives from the sockets for tasks; makes it when there is none.
-    func taskWatch() throws(PortError) -> TaskSocketWatch {
-        if let watch = state.withLock({ $0.coldState.taskWatch }) { return watch }
+    func taskReceiver() throws(PortError) -> TaskReceiver {
+        if let receiver = state.withLock({ $0.coldState.taskReceiver }) { return receiver }
         let loop = try IOThread.loop()
-        let made = TaskSocketWatch(self)
+        let made = TaskReceiver(self)
         try loop.addOrThrow(made.source, to: .default)  // before other threads see it: they expect it in the loop
-        let winner = state.withLock { state -> TaskSocketWatch? in
+        let winner = state.withLock { state -> TaskReceiver? in
             if state.mailbox.isDead { return nil }
-            if state.coldState.taskWatch == nil { state.coldState.taskWatch = made }
-            return state.coldState.taskWatch
+            if state.coldState.taskReceiver == nil { state.coldState.taskReceiver = made }
+            return state.coldState.taskReceiver
         }
         if winner !== made { made.source.invalidate() }
         return winner ?? made
@@ -103,7 +103,7 @@ extension LocalPort {
 
 /// Moves what arrives in a port's sockets into its queue, on the I/O thread, while tasks wait for messages. Otherwise
 /// the sockets are not watched: what arrives stays there, and its senders wait for room.
-final class TaskSocketWatch: Sendable {
+final class TaskReceiver: Sendable {
     let source: RunLoopSource  // guards itself
     /// Whether the source watches the sockets. Locked while that changes, so that the changes keep their order.
     let isWatching: Mutex<Bool>
@@ -118,7 +118,7 @@ final class TaskSocketWatch: Sendable {
 
         func perform() -> SourceOutcome {
             localPort.receiveFromSockets()
-            localPort.state.withLock { $0.coldState.taskWatch }?.endUnlessNeeded(by: localPort)
+            localPort.state.withLock { $0.coldState.taskReceiver }?.endUnlessNeeded(by: localPort)
             return .handled
         }
     }

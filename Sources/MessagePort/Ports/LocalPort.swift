@@ -5,7 +5,7 @@ package import RunLoopCore
 import Synchronization
 
 // A port: its queue, the run-loop sources that a message signals, the sockets through which other processes reach it,
-// and the watchers of its end. The receive right (`MachPort`) and the send rights of this process share it; without a
+// and the notices of its end. The receive right (`MachPort`) and the send rights of this process share it; without a
 // receive right it remains as a dead name until the last send right is released.
 //
 // It is also the in-memory transport: a send is a queue operation under one lock, and signals the sources only when the
@@ -63,7 +63,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         var doorbell: PortDoorbell?
         /// Tasks that wait for a message, the longest-waiting first; and what receives from the sockets for them.
         var waitingTasks: [TaskWaiter] = []
-        var taskWatch: TaskSocketWatch?
+        var taskReceiver: TaskReceiver?
         var sockets: PortSockets?
         /// Which processes the port talks to; nil for the standard rules.
         var rules: PeerConfiguration?
@@ -86,11 +86,11 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// What else ends with the port, such as its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
-        /// The processes that watch the messages; nil where none may.
-        var watchers: [PortWatcher]?
-        var isWatched: Bool { watchers?.isEmpty == false }
-        /// How many messages were dequeued while the port was watched.
-        var watchedCount: UInt64 = 0
+        /// The connections that get copies of the messages; nil where none may.
+        var taps: [TapConnection]?
+        var isTapped: Bool { taps?.isEmpty == false }
+        /// How many messages were dequeued while the port was tapped.
+        var tappedCount: UInt64 = 0
     }
 
     /// Handles a message that can be answered before it is queued, or returns false: then it is queued. A message that
@@ -244,22 +244,22 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
 extension LocalPort {
     @discardableResult
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Cancellation {
+    package func awaitDeath(_ notice: DeathNotice) throws(PortError) -> Cancellation {
         try checkProcess()
-        let notice = LoopNotification<Void>(on: watcher.loop, in: watcher.mode) { _ in watcher.handler() }
+        let pending = LoopNotification<Void>(on: notice.loop, in: notice.mode) { _ in notice.handler() }
         let isDead = state.withLock { state in
             if state.mailbox.isDead { return true }
             // Notices of ended loops are removed before the list grows.
             let isFull = state.coldState.deathNotices.count == state.coldState.deathNotices.capacity
             if isFull { state.coldState.deathNotices.removeAll { $0.isOver } }
-            state.coldState.deathNotices.append(notice)
+            state.coldState.deathNotices.append(pending)
             return false
         }
-        if isDead { notice.notify() }
-        return { [weak notice] in notice?.cancel() }
+        if isDead { pending.notify() }
+        return { [weak pending] in pending?.cancel() }
     }
 
-    package func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError) {
+    package func awaitRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError) {
         try checkProcess()
         // Retained until they are removed, so that their identities stay theirs.
         let over = state.withLock { $0.mailbox.roomNotices }.filter(\.isOver)
@@ -294,7 +294,7 @@ extension LocalPort {
     )
 
     /// Ends the port: frees its names, closes its sockets, wakes senders and receivers, bounces queued messages,
-    /// notifies watchers.
+    /// delivers the notices of its end.
     ///
     /// - Returns: false when it was already dead.
     func die() -> Bool {
@@ -317,10 +317,10 @@ extension LocalPort {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()
         }
-        // The names are free before a client can notice the end: a watcher may register them at once.
+        // The names are free before a client can notice the end: it may register them at once.
         for ending in coldState.value.endings.values { ending() }
         coldState.value.sockets?.close()
-        coldState.value.taskWatch?.source.invalidate()
+        coldState.value.taskReceiver?.source.invalidate()
         for task in coldState.value.waitingTasks { task.wake() }
         for sender in cleanup.waitingSenders { sender.waiter.wake() }
         for message in cleanup.bounced { message.replyTarget?.fail(PortError(.peerDied)) }

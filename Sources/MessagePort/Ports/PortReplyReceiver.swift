@@ -45,9 +45,9 @@ final class PortReplyReceiver: ReplyReceiver {
 
     func pollAbandonment() -> Bool { localPort.isDead }
 
-    func watchAbandonment(_ watcher: DeathWatcher) {
+    func awaitAbandonment(_ notice: DeathNotice) {
         // Fails only in a forked child, which gets no notices of its parent's ports.
-        _ = try? localPort.watchDeath(watcher)
+        _ = try? localPort.awaitDeath(notice)
     }
 
     /// The end of the port abandons the reply.

@@ -25,8 +25,8 @@ final class ReplySlot: ReplyReceiver {
     private struct State: Sendable {
         var stage = Stage.waiting
         var continuation: CheckedContinuation<Void, Never>?
-        /// Notified when the request is abandoned.
-        var watches: [@Sendable () -> Void] = []
+        /// Called when the request is abandoned.
+        var abandonmentHandlers: [@Sendable () -> Void] = []
         /// Connections to which the request was forwarded: retained until the wait ends.
         var connections: [any ReplyConnection] = []
     }
@@ -68,7 +68,7 @@ final class ReplySlot: ReplyReceiver {
         _ = end(.failed(error))
     }
 
-    /// A port of this process forwarded the request to another process: the I/O thread watches for the reply.
+    /// A port of this process forwarded the request to another process: the I/O thread awaits the reply.
     func expectReply(over connection: any ReplyConnection) throws(PortError) {
         try forkGuard.check()
         if direct == ObjectIdentifier(connection) { return }
@@ -88,8 +88,8 @@ final class ReplySlot: ReplyReceiver {
         isInherited || state.withLock { if case .abandoned = $0.stage { true } else { false } }
     }
 
-    func watchAbandonment(_ watcher: DeathWatcher) {
-        watch { watcher.notify() }
+    func awaitAbandonment(_ notice: DeathNotice) {
+        whenAbandoned { notice.notify() }
     }
 
     func token(over connection: any ReplyConnection) -> UInt64? {
@@ -99,15 +99,15 @@ final class ReplySlot: ReplyReceiver {
 
     func passAbandonment(to connection: any ReplyConnection, token: UInt64) {
         if direct == ObjectIdentifier(connection) { directToken.store(token, ordering: .releasing) }
-        watch { [weak connection] in connection?.giveUp(token: token) }
+        whenAbandoned { [weak connection] in connection?.giveUp(token: token) }
     }
 
-    private func watch(_ notify: @escaping @Sendable () -> Void) {
+    private func whenAbandoned(_ notify: @escaping @Sendable () -> Void) {
         if isInherited { return }
         let isAbandoned = state.withLock { state in
             switch state.stage {
             case .waiting:
-                state.watches.append(notify)
+                state.abandonmentHandlers.append(notify)
                 return false
             case .abandoned: return true
             case .replied, .failed, .over: return false
@@ -154,7 +154,7 @@ final class ReplySlot: ReplyReceiver {
         }
     }
 
-    /// Ends the wait, and wakes the requester. An abandonment notifies the watchers first: they are notified before the
+    /// Ends the wait, and wakes the requester. An abandonment is reported first: its handlers are called before the
     /// requester's call returns.
     ///
     /// - Returns: false when the wait had ended before.
@@ -167,7 +167,7 @@ final class ReplySlot: ReplyReceiver {
             return true
         }
         if !isFirst { return false }
-        if case .abandoned = stage { for notify in old.watches { notify() } }
+        if case .abandoned = stage { for notify in old.abandonmentHandlers { notify() } }
         old.continuation?.resume()
         loop?.wakeUp()
         return true

@@ -27,7 +27,7 @@ final class CountedRight: Sendable {
 struct SenderCount: Sendable {
     /// How many rights of this process there are, without their copies. Each takes memory, so four bytes suffice.
     private var rightCount: UInt32 = 0
-    /// How many processes are connected, without watchers.
+    /// How many processes are connected, without those that only observe.
     private(set) var clientCount: Int32 = 0
     /// How many threads are accepting, each perhaps another process.
     private var acceptingCount: UInt16 = 0
@@ -57,7 +57,7 @@ struct SenderCount: Sendable {
         clientCount += 1
     }
 
-    /// No client came, or only a watcher.
+    /// No client came, or one that only observes.
     mutating func clientDidNotConnect() {
         clientCount -= 1
     }
@@ -115,7 +115,7 @@ extension LocalPort {
     }
 
     /// Delivers the notice once, when no senders are left: at once when they have gone, never when the port ends first.
-    func watchSenders(_ notice: LoopNotification<Void>) throws(PortError) {
+    func awaitNoSenders(_ notice: LoopNotification<Void>) throws(PortError) {
         try checkProcess()
         if isDead { throw PortError(.invalidPort).at(label) }
         let isDue = state.withLock { state in

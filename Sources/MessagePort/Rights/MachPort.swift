@@ -351,7 +351,7 @@ extension MachPort {
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) throws(PortError) -> NoticeRequest {
         try localPort.checkProcess()  // before the loop's lock is acquired
-        return try NoticeRequest.pending(on: loop, in: mode, { handler() }, localPort.watchSenders)
+        return try NoticeRequest.pending(on: loop, in: mode, { handler() }, localPort.awaitNoSenders)
     }
 
     /// Sets what is called once on a run loop when the port becomes invalid.

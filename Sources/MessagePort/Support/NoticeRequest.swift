@@ -45,17 +45,17 @@ public final class NoticeRequest: Sendable {
         return true
     }
 
-    /// Makes a pending notice, which `watch` registers.
+    /// Makes a pending notice, which `register` registers.
     ///
-    /// - Throws: what `watch` throws; then nothing is pending.
+    /// - Throws: what `register` throws; then nothing is pending.
     static func pending<Content>(
         on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping @Sendable (Content) -> Void,
-        _ watch: (LoopNotification<Content>) throws(PortError) -> Void
+        _ register: (LoopNotification<Content>) throws(PortError) -> Void
     ) throws(PortError) -> NoticeRequest {
         let request = NoticeRequest()
         let notice = LoopNotification<Content>(on: loop, in: mode) { if request.begin() { handler($0) } }
         do throws(PortError) {
-            try watch(notice)
+            try register(notice)
         } catch {
             notice.cancel()
             throw error

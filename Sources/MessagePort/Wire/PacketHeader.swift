@@ -40,9 +40,9 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     /// From the right's end: asks for the port's statistics. From the port's end, under the token of that: the answer;
     /// the payload is numbers.
     case statistics = 13
-    /// From the right's end: asks to watch the messages that are dequeued. From the port's end: accepted, refused, or
+    /// From the right's end: asks for copies of the messages that are dequeued. From the port's end: accepted, refused, or
     /// ended.
-    case watch = 14
+    case tap = 14
     /// The head of a dequeued message, and the beginning of its bytes.
     case shown = 15
 

@@ -216,14 +216,14 @@ extension PortWorker {
     ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on the loop's thread; soon when the worker has ended already.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``,
-    ///   ``PortError/Code/forkedProcess``: nothing is watched then.
+    ///   ``PortError/Code/forkedProcess``: no notice comes then.
     public func notifyWhenExited(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (WorkerExit) -> Void
     ) throws(PortError) {
         try record.checkProcess()  // before the loop's lock is acquired
         let notice = LoopNotification<WorkerExit>(on: loop, in: mode, handler)
         do throws(PortError) {
-            try record.watch(notice)
+            try record.awaitEnd(notice)
         } catch {
             notice.cancel()
             throw error

@@ -34,7 +34,7 @@ private struct StopRequest {
         }
         let room = LoopNotification<SendPossibility>(on: loop, in: .workerWait) { _ in }
         do throws(PortError) {
-            try right.destination.watchRoom(room)
+            try right.destination.awaitRoom(room)
             notice = room
         } catch {
             // There is no descriptor for it: anything else that wakes the loop has it try again.

@@ -120,14 +120,14 @@ final class WorkerRecord: Sendable {
     }
 }
 
-// MARK: - Watching
+// MARK: - Notices of the end
 
 // Notices of a worker's end, and waits for it.
 extension WorkerRecord {
     private static let noticeName = "worker end"
 
     /// Delivers the notice once, when the worker has ended.
-    func watch(_ notice: LoopNotification<WorkerExit>) throws(PortError) {
+    func awaitEnd(_ notice: LoopNotification<WorkerExit>) throws(PortError) {
         let source = RunLoopSource(name: Self.noticeName, keepsModeAlive: false, routine: self)
         if let process, exit == nil { try PortError.converting(source.watch(pollable: process.rawValue)) }
         notice.attach(source)

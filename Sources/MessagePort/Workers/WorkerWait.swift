@@ -102,7 +102,7 @@ private struct MessageWait {
             let room = LoopNotification<SendPossibility>(on: loop, in: .workerWait) { _ in }
             notice = room
             // It only fails in a forked child, whose copy of the port never has room.
-            try? localPort.watchRoom(room)
+            try? localPort.awaitRoom(room)
         } else if notice?.isOver == true {
             notice = nil
             localPort.resume(source)

@@ -16,8 +16,8 @@ import Synchronization
 public final class RemoteMessagePort: Sendable {
     struct State: Sendable {
         var isInvalid = false
-        /// The watcher of the end, and the right's notice, to be cancelled when there is no watcher any more.
-        var watcher: DeathWatcher?
+        /// The notice for the handler, and that of the right, to be cancelled when there is no handler any more.
+        var notice: DeathNotice?
         var request: NoticeRequest?
         /// The object's key among the shared ones.
         var sharedKey: SharedKey?
@@ -167,25 +167,25 @@ extension RemoteMessagePort {
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
     ) throws(PortError) {
         try forkGuard.check()
-        let watcher = handler.map { DeathWatcher(loop: loop, mode: mode, handler: $0) }
+        let notice = handler.map { DeathNotice(loop: loop, mode: mode, handler: $0) }
         let (isInvalid, old) = state.withLock { state in
-            let old = state.removeWatcher()
-            if !state.isInvalid { state.watcher = watcher }
+            let old = state.removeNotice()
+            if !state.isInvalid { state.notice = notice }
             return (state.isInvalid, old)
         }
         old.request?.cancel()
-        guard let watcher else { return }
-        if isInvalid { return Self.notify(watcher) }
+        guard let notice else { return }
+        if isInvalid { return Self.notify(notice) }
         do throws(PortError) {
-            let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(watcher) }
+            let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(notice) }
             let isWanted = state.withLock { state in
-                let isWanted = state.watcher === watcher
+                let isWanted = state.notice === notice
                 if isWanted { state.request = request }
                 return isWanted
             }
             if !isWanted { request.cancel() }  // it was replaced, or notified, meanwhile
         } catch {
-            if remove(watcher) { throw error }
+            if remove(notice) { throw error }
         }
     }
 
@@ -206,7 +206,7 @@ extension RemoteMessagePort {
     }
 
     /// Whether there is a handler to call at the end. `CFMessagePortGetInvalidationCallBack`.
-    public var hasInvalidationHandler: Bool { !isInherited && state.withLock { $0.watcher != nil } }
+    public var hasInvalidationHandler: Bool { !isInherited && state.withLock { $0.notice != nil } }
 
     /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
     ///
@@ -218,28 +218,28 @@ extension RemoteMessagePort {
         if isInherited { return }
         let old = state.withLock { state in
             state.isInvalid = true
-            return state.removeWatcher()
+            return state.removeNotice()
         }
         old.request?.cancel()
         requests.close(PortError(.peerDied))
-        if let watcher = old.watcher { Self.notify(watcher) }
+        if let notice = old.notice { Self.notify(notice) }
     }
 
-    /// Called on the watcher's loop when the port is gone.
-    private func portDidEnd(_ watcher: DeathWatcher) {
-        if remove(watcher, isInvalid: true) { Self.notify(watcher) }
+    /// Called on the notice's loop when the port is gone.
+    private func portDidEnd(_ notice: DeathNotice) {
+        if remove(notice, isInvalid: true) { Self.notify(notice) }
     }
 
     /// Calls the handler on its loop: immediately, if that is the current thread's. The thread that calls this has
     /// removed the handler first, so it is called once.
-    private static func notify(_ watcher: DeathWatcher) {
-        if watcher.loop.isCurrent { watcher.handler() } else { watcher.notify() }
+    private static func notify(_ notice: DeathNotice) {
+        if notice.loop.isCurrent { notice.handler() } else { notice.notify() }
     }
 
-    private func remove(_ watcher: DeathWatcher, isInvalid: Bool = false) -> Bool {
+    private func remove(_ notice: DeathNotice, isInvalid: Bool = false) -> Bool {
         state.withLock { state in
-            guard state.watcher === watcher else { return false }
-            _ = state.removeWatcher()
+            guard state.notice === notice else { return false }
+            _ = state.removeNotice()
             if isInvalid { state.isInvalid = true }
             return true
         }
@@ -247,9 +247,9 @@ extension RemoteMessagePort {
 }
 
 extension RemoteMessagePort.State {
-    /// Removes the watcher of the end, so that it is called once.
-    mutating func removeWatcher() -> (watcher: DeathWatcher?, request: NoticeRequest?) {
-        (watcher.take(), request.take())
+    /// Removes the notice of the end, so that it is delivered once.
+    mutating func removeNotice() -> (notice: DeathNotice?, request: NoticeRequest?) {
+        (notice.take(), request.take())
     }
 }
 

@@ -23,7 +23,7 @@ package protocol BusyPollable: AnyObject, Sendable {
     /// - Returns: whether a scan for ready sources is worth while; false when the rest of a message is still to come.
     func receiveArrivals() -> Bool
     /// The channel that wakes a parked loop; nil when there is none.
-    var wakeChannel: WakeChannelWatch? { get }
+    var wakeChannel: WakeChannelRegistration? { get }
     /// The loop is about to sleep, and polls again when it is awake: arrivals meanwhile come with an edge of the
     /// channel.
     ///

@@ -44,7 +44,7 @@ extension RunLoopSource {
                 try watch(descriptor, in: state.membership.loops)
             } else {
                 for loop in state.membership.loops {
-                    for watch in loop.exchangeWatches(of: self, [:]) { watch.end(for: self) }
+                    for registration in loop.exchangeRegistrations(of: self, [:]) { registration.end(for: self) }
                 }
             }
             state.descriptor = descriptor
@@ -104,35 +104,36 @@ extension RunLoopSource {
     /// Registers a descriptor with every mode of the loops that the source is in, in place of the old one. The caller
     /// holds the source's lock, so the source itself neither enters nor leaves a mode meanwhile.
     func watch(_ descriptor: CInt, in loops: SmallList<ThreadRunLoop>) throws(SystemError) {
-        var begun: [DescriptorWatch] = []
-        var replaced: [DescriptorWatch] = []
-        var fresh: [(loop: ThreadRunLoop, watches: [Int: DescriptorWatch])] = []
+        var begun: [DescriptorRegistration] = []
+        var replaced: [DescriptorRegistration] = []
+        var fresh: [(loop: ThreadRunLoop, registrations: [Int: DescriptorRegistration])] = []
         do throws(SystemError) {
             for loop in loops {
-                var watches: [Int: DescriptorWatch] = [:]
+                var registrations: [Int: DescriptorRegistration] = [:]
                 for mode in loop.modeIndices(of: self) {
-                    let (watch, isNew) = try loop.descriptorSet(of: mode).join(descriptor, self)
-                    if isNew { begun.append(watch) }
-                    watches[mode] = watch
+                    let (registration, isNew) = try loop.descriptorSet(of: mode).join(descriptor, self)
+                    if isNew { begun.append(registration) }
+                    registrations[mode] = registration
                 }
-                fresh.append((loop, watches))
+                fresh.append((loop, registrations))
             }
         } catch {
-            for watch in begun { watch.end(for: self) }
+            for registration in begun { registration.end(for: self) }
             throw error
         }
-        for (loop, watches) in fresh { replaced += loop.exchangeWatches(of: self, watches) }
-        for watch in replaced { watch.end(for: self) }
+        for (loop, registrations) in fresh { replaced += loop.exchangeRegistrations(of: self, registrations) }
+        for registration in replaced { registration.end(for: self) }
     }
 
     /// Whether the source is ready: its check says so, or the kernel reported its descriptor in this very pass. An
     /// older report is confirmed by a poll, unless performing the source finds that out itself. A run that polls has
     /// only one pass, which must go to a source that is really ready, so it always confirms an older report.
-    func isReady(_ watch: RegistrationWatch?, pass: Int, polls: Bool) -> Bool {
+    func isReady(_ descriptor: DescriptorState?, pass: Int, polls: Bool) -> Bool {
         if routine.isReady() { return true }
-        guard let watch else { return false }
-        if watch.report == pass || watch.report != nil && !polls && routine.checksWhenPerformed { return true }
-        return (try? sysPoll(watch.descriptor, .readable, until: .distantPast))?.isEmpty != true
+        guard let descriptor else { return false }
+        let report = descriptor.report
+        if report == pass || report != nil && !polls && routine.checksWhenPerformed { return true }
+        return (try? sysPoll(descriptor.raw, .readable, until: .distantPast))?.isEmpty != true
     }
 }
 
@@ -154,22 +155,22 @@ extension ThreadRunLoop {
         return set
     }
 
-    /// Replaces the watches of a source, by mode.
+    /// Replaces the registrations of a source's descriptor, by mode.
     ///
     /// - Returns: those that must end: the old ones, and new ones for modes that the source is no longer in.
-    func exchangeWatches(of source: RunLoopSource, _ fresh: [Int: DescriptorWatch]) -> [DescriptorWatch] {
+    func exchangeRegistrations(of source: RunLoopSource, _ fresh: [Int: DescriptorRegistration])
+        -> [DescriptorRegistration]
+    {
         state.withLock { state in
-            var ending: [DescriptorWatch] = []
+            var ending: [DescriptorRegistration] = []
             let memberModes = state.memberModes(of: source.id)
             for index in memberModes {
                 guard let number = state.registrations.registration(of: source.id, in: index) else { continue }
-                let old = state.watch(of: number)
+                let old = state.descriptorRegistration(of: number)
                 // A pending report belongs to the source, whichever descriptor it has.
-                let report = state.registrations.watch(of: number)?.report
-                let watch = fresh[index].map {
-                    RegistrationWatch(key: $0.key, descriptor: $0.descriptor, report: report)
-                }
-                state.registrations.setWatch(watch, of: number)
+                let report = state.registrations.descriptor(of: number)?.report
+                let descriptor = fresh[index].map { DescriptorState(key: $0.key, raw: $0.descriptor, report: report) }
+                state.registrations.setDescriptor(descriptor, of: number)
                 if let old, old.key != fresh[index]?.key { ending.append(old) }
             }
             for (index, new) in fresh where !memberModes.contains(index) { ending.append(new) }

@@ -64,7 +64,7 @@ public final class RunLoopSource: Sendable {
 
     private let traits: Traits
     var isPortBased: Bool { traits.contains(.portBased) }
-    /// Whether the source keeps a run going. A source that only watches for an end does not.
+    /// Whether the source keeps a run going. A source that only awaits an end does not.
     var keepsModeAlive: Bool { traits.contains(.keepsModeAlive) }
 
     private let label: SourceLabel
@@ -204,7 +204,7 @@ extension RunLoopSource {
     public func invalidate() {
         let (loops, departures) = state.withLock { state in
             let loops = state.membership.invalidate() ?? []
-            let departures = loops.map { endWatches($0.removeItem(id, from: nil).departures) }
+            let departures = loops.map { endRegistrations($0.removeItem(id, from: nil).departures) }
             if !isPortBased { state.signal = nil }
             state.descriptor = nil
             return (loops, departures)
@@ -246,7 +246,7 @@ extension RunLoopSource {
     private func removeItem(of loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Removal] {
         state.withLock { state in
             defer { cacheRegistration(&state) }
-            return endWatches(state.membership.remove(id, from: loop, mode))
+            return endRegistrations(state.membership.remove(id, from: loop, mode))
         }
     }
 
@@ -272,10 +272,10 @@ extension RunLoopSource {
         }
     }
 
-    /// Ends the watches of modes that were left. The caller holds the source's lock: without it, the source could enter
-    /// a mode again before this, find its old watch there, and then lose it.
-    private func endWatches(_ departures: [RunLoopState.Removal]) -> [RunLoopState.Removal] {
-        for departure in departures { departure.watch?.end(for: self) }
+    /// Ends the registrations in modes that were left. The caller holds the source's lock: without it, the source could
+    /// enter a mode again before this, find its old registration there, and then lose it.
+    private func endRegistrations(_ departures: [RunLoopState.Removal]) -> [RunLoopState.Removal] {
+        for departure in departures { departure.registration?.end(for: self) }
         return departures
     }
 

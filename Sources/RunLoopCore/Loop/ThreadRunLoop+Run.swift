@@ -306,7 +306,7 @@ extension ThreadRunLoop {
         if run.deadline <= now || run.isPollDue(at: now) { return false }
         if !state.holds(.onlySource) {
             let mayContinue = state.find(.onlySource) { state in
-                let mayContinue = state.mayContinue(with: source, in: run.mode, near: registration)
+                let mayContinue = state.mayContinue(with: source, in: run.mode, near: registration, at: .now)
                 return (mayContinue && state.modes[run.mode].timers.isEmpty, mayContinue)
             }
             if !mayContinue { return false }

@@ -90,7 +90,7 @@ extension ThreadRunLoop {
                 guard let source = scan.source else { continue }
                 // Clear the mark first, then check: a signal after the check puts the source back on the list.
                 source.isNotified.store(false, ordering: .sequentiallyConsistent)
-                guard source.isReady(scan.candidate?.watch, pass: passCount, polls: run.polls) else { continue }
+                guard source.isReady(scan.candidate?.descriptor, pass: passCount, polls: run.polls) else { continue }
                 let answer = accept(&scan, run)
                 if answer == .gone { continue }
                 run.hasJustFiredTimers = false

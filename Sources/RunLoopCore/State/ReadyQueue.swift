@@ -28,7 +28,7 @@ struct ReadyQueue: Sendable {
         var registration: RegistrationIndex
         var key: Key
         /// What the kernel has reported of its descriptor.
-        var watch: RegistrationWatch?
+        var descriptor: DescriptorState?
         /// Whether it was recorded as performed in advance, which is right if it is ready.
         var isSpeculative = false
     }
@@ -86,7 +86,8 @@ struct ReadyQueue: Sendable {
         guard let entry = only ?? heap.removeFirst(&registrations) else { return nil }
         only = nil
         if !heap.isEmpty { fetchAhead(&registrations) }
-        return Candidate(registration: entry.id, key: entry.key, watch: forgetPosition(of: entry.id, &registrations))
+        return Candidate(
+            registration: entry.id, key: entry.key, descriptor: forgetPosition(of: entry.id, &registrations))
     }
 
     /// Prefetches the memory of the sources that come next: first the registration, then the source to which it refers.
@@ -109,7 +110,7 @@ struct ReadyQueue: Sendable {
         candidate.isSpeculative = false
         registrations.list[candidate.registration].lastRound = 0
         guard registrations.list[candidate.registration].isListed else { return }
-        let report = registrations.watch(of: candidate.registration)?.report
+        let report = registrations.descriptor(of: candidate.registration)?.report
         var key = unlist(candidate.registration, &registrations)
         key.pass = min(key.pass, pass)
         enlist(candidate.registration, key, &registrations)
@@ -118,7 +119,7 @@ struct ReadyQueue: Sendable {
 
     /// Puts a source that was found ready back in its position.
     mutating func reinsert(_ candidate: Candidate, _ registrations: inout RegistrationTable) {
-        let report = candidate.watch?.report ?? registrations.watch(of: candidate.registration)?.report
+        let report = candidate.descriptor?.report ?? registrations.descriptor(of: candidate.registration)?.report
         if registrations.list[candidate.registration].isListed { _ = unlist(candidate.registration, &registrations) }
         enlist(candidate.registration, candidate.key, &registrations)
         registrations.setReport(report, of: candidate.registration)
@@ -171,9 +172,10 @@ struct ReadyQueue: Sendable {
     /// - Returns: what was reported of its descriptor; the report is cleared.
     @inline(__always)
     private func forgetPosition(of number: RegistrationIndex, _ registrations: inout RegistrationTable)
-        -> RegistrationWatch?
+        -> DescriptorState?
     {
         registrations.list[number].position = Registration.nowhere
-        return registrations.list[number].watch == Registration.nowhere ? nil : registrations.consumeReport(of: number)
+        let isKnown = registrations.list[number].descriptor != Registration.nowhere
+        return isKnown ? registrations.consumeReport(of: number) : nil
     }
 }

@@ -86,7 +86,7 @@ extension RunLoopState {
         candidate.registration = number
         if candidate.isSpeculative { modes[mode].ready.rollBack(&candidate, &registrations) }
         scan.candidate = candidate
-        if candidate.watch != nil { modes[mode].noteReport(of: number) }
+        if candidate.descriptor != nil { modes[mode].noteReport(of: number) }
         let isMainQueue = mainQueue?.source == source.id
         guard mayBegin, !isMainQueue, modes[mode].observers.isEmpty else {
             modes[mode].ready.reinsert(candidate, &registrations)
@@ -107,7 +107,7 @@ extension ModeState {
         _ candidate: inout ReadyQueue.Candidate?, unless mainQueue: ItemID?, _ registrations: inout RegistrationTable
     ) -> (registration: RegistrationIndex, isSpeculative: Bool)? {
         guard var first = ready.dequeueFirst(&registrations) else { return nil }
-        if observers.isEmpty, first.watch == nil || recentReports.last == first.registration,
+        if observers.isEmpty, first.descriptor == nil || recentReports.last == first.registration,
             mainQueue == nil || registrations.list[first.registration].source?.id != mainQueue
         {
             ready.speculate(on: &first, &registrations)

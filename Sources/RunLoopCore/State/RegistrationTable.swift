@@ -10,8 +10,8 @@ struct RegistrationTable: Sendable {
     private var free: [Int32] = []
     /// One registration of each source, for callers that have no index.
     private var known: [ItemID: Int32] = [:]
-    private var watches: [RegistrationWatch] = []
-    private var freeWatches: [Int32] = []
+    private var descriptors: [DescriptorState] = []
+    private var freeDescriptors: [Int32] = []
 
     /// How many are in use.
     var count: Int { list.count - free.count }
@@ -94,7 +94,7 @@ extension RegistrationTable {
         var previous = Int(next)
         while Int(list[previous].next) != number { previous = Int(list[previous].next) }
         list[previous].next = next
-        setWatch(nil, of: number)
+        setDescriptor(nil, of: number)
         list[number].source = nil
         free.append(Int32(number))
         if count == 0 { empty() }
@@ -113,39 +113,39 @@ extension RegistrationTable {
 
 extension RegistrationTable {
     /// What is known of the descriptor of a registration's source; nil when it watches none.
-    func watch(of number: RegistrationIndex) -> RegistrationWatch? {
-        list[number].watch == Registration.nowhere ? nil : watches[Int(list[number].watch)]
+    func descriptor(of number: RegistrationIndex) -> DescriptorState? {
+        list[number].descriptor == Registration.nowhere ? nil : descriptors[Int(list[number].descriptor)]
     }
 
     /// Sets, or clears, the descriptor that a registration's source watches.
-    mutating func setWatch(_ watch: RegistrationWatch?, of number: RegistrationIndex) {
-        var position = list[number].watch
-        guard let watch else {
-            if position != Registration.nowhere { freeWatches.append(position) }
-            list[number].watch = Registration.nowhere
+    mutating func setDescriptor(_ descriptor: DescriptorState?, of number: RegistrationIndex) {
+        var position = list[number].descriptor
+        guard let descriptor else {
+            if position != Registration.nowhere { freeDescriptors.append(position) }
+            list[number].descriptor = Registration.nowhere
             return
         }
         if position == Registration.nowhere {
-            position = freeWatches.popLast() ?? Int32(watches.count)
-            if Int(position) == watches.count { watches.append(watch) }
-            list[number].watch = position
+            position = freeDescriptors.popLast() ?? Int32(descriptors.count)
+            if Int(position) == descriptors.count { descriptors.append(descriptor) }
+            list[number].descriptor = position
         }
-        watches[Int(position)] = watch
+        descriptors[Int(position)] = descriptor
     }
 
     /// Sets the report of a descriptor, if there is one.
     mutating func setReport(_ pass: Int?, of number: RegistrationIndex) {
-        if list[number].watch != Registration.nowhere { watches[Int(list[number].watch)].report = pass }
+        if list[number].descriptor != Registration.nowhere { descriptors[Int(list[number].descriptor)].report = pass }
     }
 
     /// Clears the report of a descriptor.
     ///
     /// - Returns: what was known, if there was a report.
-    mutating func consumeReport(of number: RegistrationIndex) -> RegistrationWatch? {
-        let watch = watches[Int(list[number].watch)]
-        if watch.report == nil { return nil }
-        watches[Int(list[number].watch)].report = nil
-        return watch
+    mutating func consumeReport(of number: RegistrationIndex) -> DescriptorState? {
+        let descriptor = descriptors[Int(list[number].descriptor)]
+        if descriptor.report == nil { return nil }
+        descriptors[Int(list[number].descriptor)].report = nil
+        return descriptor
     }
 }
 
@@ -175,8 +175,8 @@ struct Registration: Sendable {
     var next: Int32
     /// Its index in the mode's ready list; `nowhere` when it is not listed.
     var position = Self.nowhere
-    /// The index of its descriptor's entry in the loop's watches; `nowhere` when it watches none.
-    var watch = Self.nowhere
+    /// The index of its descriptor in the table; `nowhere` when its source watches none.
+    var descriptor = Self.nowhere
 
     static let nowhere: Int32 = -1
 
@@ -184,10 +184,10 @@ struct Registration: Sendable {
 }
 
 /// What a loop knows of the descriptor of a port-based source in one mode.
-struct RegistrationWatch: Sendable {
+struct DescriptorState: Sendable {
     /// The key of the registration in the mode's set, which is the only one.
     var key: UInt64
-    var descriptor: CInt
+    var raw: CInt
     /// The pass in which the kernel last reported the descriptor, until the report is consumed.
     var report: Int?
 }

@@ -198,7 +198,7 @@ extension RunLoopState {
     struct Removal: Sendable {
         var mode: Int
         var name: RunLoopMode
-        var watch: DescriptorWatch?
+        var registration: DescriptorRegistration?
     }
 
     private mutating func leave(_ id: ItemID, _ indices: [Int]) -> [Removal] {
@@ -214,7 +214,7 @@ extension RunLoopState {
     private mutating func unregister(_ id: ItemID, _ index: Int) -> Removal? {
         guard let number = registrations.registration(of: id, in: index), let source = registrations.list[number].source
         else { return nil }
-        let departure = Removal(mode: index, name: modes[index].name, watch: watch(of: number))
+        let departure = Removal(mode: index, name: modes[index].name, registration: descriptorRegistration(of: number))
         modes[index].count(.source(source), -1)
         modes[index].ready.remove(number, &registrations)
         modes[index].forgetReport(of: number)
@@ -222,12 +222,12 @@ extension RunLoopState {
         return departure
     }
 
-    /// The watch of a port-based source's descriptor in the mode of a registration.
-    func watch(of number: RegistrationIndex) -> DescriptorWatch? {
-        guard let watch = registrations.watch(of: number),
+    /// The registration of a port-based source's descriptor in the mode of a registration.
+    func descriptorRegistration(of number: RegistrationIndex) -> DescriptorRegistration? {
+        guard let descriptor = registrations.descriptor(of: number),
             let set = modes[Int(registrations.list[number].mode)].descriptors
         else { return nil }
-        return DescriptorWatch(set: set, key: watch.key, descriptor: watch.descriptor)
+        return DescriptorRegistration(set: set, key: descriptor.key, descriptor: descriptor.raw)
     }
 
     func isMember(_ id: ItemID, of mode: Int) -> Bool {
@@ -359,9 +359,12 @@ extension RunLoopState {
     }
 
     /// Whether a port-based source that is being performed, and has more, is all that the next pass would find. If it
-    /// is on the ready list, it is removed.
-    mutating func mayContinue(with source: RunLoopSource, in mode: Int, near cachedIndex: RegistrationIndex) -> Bool {
-        if isStopped || !isIdle(mode) || modes[mode].timers.isDue(at: .now) { return false }
+    /// is on the ready list, it is removed. The clock is read only when nothing else answers that.
+    mutating func mayContinue(
+        with source: RunLoopSource, in mode: Int, near cachedIndex: RegistrationIndex,
+        at now: @autoclosure () -> MonotonicInstant
+    ) -> Bool {
+        if isStopped || !isIdle(mode) || modes[mode].timers.isDue(at: now()) { return false }
         guard let number = registrations.registration(of: source, in: mode, near: cachedIndex) else { return false }
         guard let first = modes[mode].ready.first else { return true }
         return first == number && modes[mode].ready.dequeueForPerform(number, &registrations)

@@ -3,7 +3,7 @@
 
 public import PortSystem
 
-/// Watches a loop from a thread of its own, and reports what keeps it busy for too long.
+/// Monitors a loop from a thread of its own, and reports what keeps it busy for too long.
 ///
 /// A loop is busy from the moment at which it has something to do until it has nothing to do and sleeps, or its run
 /// ends. A loop that has been busy for the threshold has *stalled*: because one handler is slow, or because many
@@ -26,19 +26,19 @@ public final class RunLoopStallMonitor: Sendable {
     /// "at once".
     public static let defaultThreshold = Duration.milliseconds(250)
 
-    let watch: StallWatch
+    let record: StallRecord
     private weak let loop: ThreadRunLoop?
 
     /// How long the loop may be busy.
     public let threshold: Duration
 
-    /// Starts watching a loop.
+    /// Starts monitoring a loop.
     ///
     /// - Parameters:
     ///   - loop: the loop.
     ///   - threshold: how long it may be busy, greater than zero, or the call traps.
     ///   - reportLoop: the loop on which to call the handler, in its common modes; nil for the monitor's own thread,
-    ///     where the next report waits until the handler returns. On the watched loop itself every report arrives when
+    ///     where the next report waits until the handler returns. On the monitored loop itself every report arrives when
     ///     the stall is over.
     ///   - handler: what to call. It is retained until the monitor has ended.
     /// - Throws: `EAGAIN` when the system cannot make a thread.
@@ -49,31 +49,31 @@ public final class RunLoopStallMonitor: Sendable {
         if threshold <= .zero {
             fatalError("A stall monitor needs a threshold greater than zero. Choose one, such as the default.")
         }
-        let watch = StallWatch(of: loop, threshold: threshold)
-        self.watch = watch
+        let record = StallRecord(of: loop, threshold: threshold)
+        self.record = record
         self.threshold = threshold
         self.loop = loop
         // The thread is detached: it ends after `end`.
         _ = try sysStartThread(blocksSignals: true) {
             sysNameThread("stall-monitor")
-            watch.watch { stall in
+            record.monitor { stall in
                 guard let reportLoop else { return handler(stall) }
                 reportLoop.perform(in: [.common], name: "stall report") { handler(stall) }
             }
         }
-        loop.add(watch)
+        loop.add(record)
     }
 
     deinit {
         invalidate()
     }
 
-    /// Whether it watches.
-    public var isValid: Bool { !watch.isOver }
+    /// Whether it monitors the loop.
+    public var isValid: Bool { !record.isOver }
 
-    /// Ends the watch, permanently. A report that is in progress continues, and one that was posted to a loop arrives.
+    /// Ends the monitor, permanently. A report that is in progress continues, and one that was posted to a loop arrives.
     public func invalidate() {
-        loop?.remove(watch)
-        watch.end()
+        loop?.remove(record)
+        record.end()
     }
 }

@@ -25,7 +25,7 @@ extension Invocation {
     }
 
     /// The lines to write for a message.
-    static func lines(_ message: WatchedMessage, _ leftOut: UInt64) -> [String] {
+    static func lines(_ message: TappedMessage, _ leftOut: UInt64) -> [String] {
         var line = Self.line(
             message.id, expectsReply: message.expectsReply, from: message.sender, byteCount: message.byteCount)
         if message.componentCount > 1 { line += ", \(message.componentCount) components" }
@@ -34,7 +34,7 @@ extension Invocation {
     }
 
     /// The beginning of the bytes: as text when it is text, in hexadecimal otherwise.
-    private static func shownBytes(_ message: WatchedMessage) -> String {
+    private static func shownBytes(_ message: TappedMessage) -> String {
         let isWhole = message.bytes.count >= message.byteCount
         // The last character may be incomplete.
         let whole = isWhole ? message.bytes[...] : message.bytes[..<lastWholeCharacter(of: message.bytes)]
@@ -47,7 +47,7 @@ extension Invocation {
         return String(validating: bytes[start...], as: UTF8.self) == nil ? start : bytes.count
     }
 
-    private static func json(_ message: WatchedMessage, _ leftOut: UInt64) -> JSONValue {
+    private static func json(_ message: TappedMessage, _ leftOut: UInt64) -> JSONValue {
         .object([
             ("id", .number(message.id)), ("expectsReply", .flag(message.expectsReply)),
             ("sender", .number(message.sender)), ("bytes", .number(message.byteCount)),

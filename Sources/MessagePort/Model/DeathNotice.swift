@@ -4,7 +4,7 @@
 package import RunLoopCore
 
 /// A handler to call when a port has ended, and the run loop on which to call it.
-package final class DeathWatcher: Sendable {
+package final class DeathNotice: Sendable {
     package let loop: ThreadRunLoop  // immutable
     package let mode: RunLoopMode  // immutable
     package let handler: @Sendable () -> Void  // immutable

@@ -12,7 +12,7 @@ import Synchronization
 // was closed while a duplicate of it lives on, and cannot be removed from the kernel's set: then the set is replaced.
 
 /// The registration of a source's descriptor in a mode's set.
-struct DescriptorWatch: Sendable {
+struct DescriptorRegistration: Sendable {
     var set: DescriptorSet
     var key: UInt64
     var descriptor: CInt
@@ -29,7 +29,7 @@ final class DescriptorSet: Sendable {
         var descriptor: CInt
         var sources: SmallList<RunLoopSource>
         /// Set for a wake channel, which no source watches.
-        var channel: WakeChannelWatch?
+        var channel: WakeChannelRegistration?
 
         var events: EpollEvents { channel == nil ? .readable : [.readable, .edgeTriggered] }
     }
@@ -68,12 +68,13 @@ final class DescriptorSet: Sendable {
     /// Registers a source's descriptor.
     ///
     /// - Returns: the registration, and whether it is new: false when the source already watches this very open file.
-    func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (watch: DescriptorWatch, isNew: Bool)
-    {
+    func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (
+        registration: DescriptorRegistration, isNew: Bool
+    ) {
         let (key, isNew) = try state.withLock { (state) throws(SystemError) in
             try state.join(descriptor, source)
         }
-        return (DescriptorWatch(set: self, key: key, descriptor: descriptor), isNew)
+        return (DescriptorRegistration(set: self, key: key, descriptor: descriptor), isNew)
     }
 
     /// Ends a registration; the last source of a descriptor removes it from the kernel's set.
@@ -99,7 +100,7 @@ final class DescriptorSet: Sendable {
     /// Lets edges of a wake channel end the waits.
     ///
     /// - Returns: the key of the registration.
-    func join(wakeChannel descriptor: CInt, _ channel: WakeChannelWatch) throws(SystemError) -> UInt64 {
+    func join(wakeChannel descriptor: CInt, _ channel: WakeChannelRegistration) throws(SystemError) -> UInt64 {
         try state.withLock { (state) throws(SystemError) in try state.join(wakeChannel: descriptor, channel) }
     }
 
@@ -162,7 +163,7 @@ extension DescriptorSet.Registrations {
     }
 
     fileprivate mutating func join(
-        wakeChannel descriptor: CInt, _ channel: WakeChannelWatch
+        wakeChannel descriptor: CInt, _ channel: WakeChannelRegistration
     ) throws(SystemError) -> UInt64 {
         let entry = DescriptorSet.Entry(descriptor: descriptor, sources: SmallList(), channel: channel)
         try kernel.value.add(descriptor, entry.events, key: lastKey + 1)

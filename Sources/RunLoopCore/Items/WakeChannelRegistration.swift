@@ -8,7 +8,7 @@ import Synchronization
 /// parks.
 ///
 /// The channel is always ready for level-triggered waits: it is in no other set.
-package final class WakeChannelWatch: Sendable {
+package final class WakeChannelRegistration: Sendable {
     private struct State {
         weak var joinedSet: DescriptorSet?
         /// Its key in that set.

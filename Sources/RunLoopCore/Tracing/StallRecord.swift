@@ -4,7 +4,7 @@
 import PortSystem
 import Synchronization
 
-// A stall monitor's state of its loop: plain values, which change under the lock of `StallWatch`.
+// A stall monitor's state of its loop: plain values, which change under the lock of `StallRecord`.
 //
 //   idle      the loop sleeps, or does not run
 //   busy      it runs since that moment; a wait that found something to do at once does not change that
@@ -151,8 +151,8 @@ struct StallState: Sendable {
     }
 }
 
-/// The state that a stall monitor's thread shares with the loop that it watches. It refers to neither monitor nor loop.
-final class StallWatch: RunLoopInstrument {
+/// The state that a stall monitor's thread shares with its loop. It refers to neither monitor nor loop.
+final class StallRecord: RunLoopInstrument {
     private let state: Mutex<StallState>  // taken on the loop's thread for each event
     private let wakeUp = ThreadEvent()  // guards itself
     private let hasEnded = Atomic<Bool>(false)
@@ -177,7 +177,7 @@ final class StallWatch: RunLoopInstrument {
         loopFallsIdle(at: .now)
     }
 
-    /// Makes `watch` return.
+    /// Makes `monitor` return.
     func end() {
         hasEnded.store(true, ordering: .releasing)
         wakeUp.set()
@@ -193,7 +193,7 @@ final class StallWatch: RunLoopInstrument {
     var isIdle: Bool { state.withLock { $0.isIdle } && !isReporting.load(ordering: .acquiring) }
 
     /// Reports stalls until the end. For the monitor's thread.
-    func watch(_ report: (RunLoopStall) -> Void) {
+    func monitor(_ report: (RunLoopStall) -> Void) {
         defer { finished.set() }
         var next = MonotonicInstant.distantFuture
         while !isOver {

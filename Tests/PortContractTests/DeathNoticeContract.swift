@@ -9,9 +9,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("watching for the end of a port", .contract) struct DeathWatchContract {
+@Suite("notices of the end of a port", .contract) struct DeathNoticeContract {
     @Test(
-        "a watcher outlives the right it was requested on, and is notified of the port's end only",
+        "a notice outlives the right it was requested on, and reports the port's end only",
         arguments: TestTransport.allCases)
     func rightLetGo(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -30,8 +30,8 @@ import Testing
         }
     }
 
-    /// Watches a port, and lets the right go, on a loop that ends afterwards or has ended before.
-    private func watch(over transport: TestTransport, onEndedLoop hasEnded: Bool) async throws {
+    /// Requests a notice of a port's end, and lets the right go, on a loop that ends afterwards or has ended before.
+    private func requestNotice(over transport: TestTransport, onEndedLoop hasEnded: Bool) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
             let worker = Worker()
@@ -45,9 +45,9 @@ import Testing
         }
     }
 
-    @Test("a watcher goes with its loop, and leaves nothing open", arguments: TestTransport.allCases)
+    @Test("a notice goes with its loop, and leaves nothing open", arguments: TestTransport.allCases)
     func loopEnds(over transport: TestTransport) async throws {
-        try await watch(over: transport, onEndedLoop: false)
+        try await requestNotice(over: transport, onEndedLoop: false)
     }
 
     private final class Held: Sendable {}
@@ -59,7 +59,7 @@ import Testing
         let reference = Mutex(Reference())
     }
 
-    @Test("what a watcher's handler holds goes with the watcher's loop", arguments: TestTransport.allCases)
+    @Test("what a notice's handler holds goes with the notice's loop", arguments: TestTransport.allCases)
     func released(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -78,13 +78,13 @@ import Testing
         }
     }
 
-    @Test("a watcher on a loop that has ended leaves nothing open", arguments: TestTransport.allCases)
+    @Test("a notice on a loop that has ended leaves nothing open", arguments: TestTransport.allCases)
     func endedLoop(over transport: TestTransport) async throws {
-        try await watch(over: transport, onEndedLoop: true)
+        try await requestNotice(over: transport, onEndedLoop: true)
     }
 
     @Test(
-        "a request in the mode of a watcher leaves the watcher there", arguments: TestTransport.allCases,
+        "a request in the mode of a notice leaves the notice there", arguments: TestTransport.allCases,
         [RunLoopMode.default, .common])
     func requestInTheSameMode(over transport: TestTransport, mode: RunLoopMode) async throws {
         try await onBench(over: transport) { bench in
@@ -105,18 +105,18 @@ import Testing
         }
     }
 
-    @Test("a request that ends on a watcher's loop while the watcher comes leaves it there", arguments: [false, true])
+    @Test("a request that ends on a notice's loop while the notice comes leaves it there", arguments: [false, true])
     func requestEndsMeanwhile(portEndsToo: Bool) async throws {
         try await onBench(over: .socket) { bench in
             let (server, idle) = (Worker(), RunLoopSource {})
             ThreadRunLoop.current.add(idle)
-            for _ in 0..<30 { try raceOfRequestsAndWatcher(bench, server, portEndsToo: portEndsToo) }
+            for _ in 0..<30 { try raceOfRequestsAndNotice(bench, server, portEndsToo: portEndsToo) }
             idle.invalidate()
             try server.end()
         }
     }
 
-    @Test("a watcher keeps the request's source that it finds in its mode just before the request removes it")
+    @Test("a notice keeps the request's source that it finds in its mode just before the request removes it")
     func sourceRemoved() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -125,9 +125,9 @@ import Testing
             let (connection, loop, notified) = (
                 try #require(remote.connection), ThreadRunLoop.current, Counter("death notices")
             )
-            let watcher = DeathWatcher(loop: loop, mode: .default) { notified.increment() }
-            // A source like the connection's own. It records what the watcher has done by the time it is released.
-            let routine = LateWatcher(watcher: watcher, connection: connection)
+            let notice = DeathNotice(loop: loop, mode: .default) { notified.increment() }
+            // A source like the connection's own.
+            let routine = LateNotice(notice: notice, connection: connection)
             let source = RunLoopSource(keepsModeAlive: false, routine: routine)
             try source.watch(connection.descriptor.rawValue)
             connection.state.withLock { $0.source = source }
@@ -144,13 +144,13 @@ import Testing
         }
     }
 
-    /// Requests end in the watcher's mode, one after the other, until the watcher is there.
-    private func raceOfRequestsAndWatcher(_ bench: Bench, _ server: Worker, portEndsToo: Bool) throws {
+    /// Requests end in the notice's mode, one after the other, until the notice is there.
+    private func raceOfRequestsAndNotice(_ bench: Bench, _ server: Worker, portEndsToo: Bool) throws {
         let port = try bench.port { _, message in try? message.reply(message) }
         try port.schedule(on: server.loop)
         let right = try bench.right(to: port)
         let (loop, start, notified) = (ThreadRunLoop.current, Gate("the start"), Counter("death notices"))
-        let watcher = runOnThread {
+        let requester = runOnThread {
             start.wait()
             try right.notifyWhenDead(on: loop) { notified.increment() }
             if portEndsToo { port.invalidate() }
@@ -159,8 +159,8 @@ import Testing
         repeat {
             let error = portError { () throws(PortError) in _ = try right.ask(MachMessage(), mode: .default) }
             #expect(error == nil || portEndsToo && (error?.code == .peerDied || error?.code == .deadName))
-        } while !watcher.hasEnded
-        try watcher.join()
+        } while !requester.hasEnded
+        try requester.join()
         if !portEndsToo { #expect(notified.value == 0) }
         port.invalidate()
         let deadline = Watchdog.deadline
@@ -169,7 +169,7 @@ import Testing
         #expect(notified.value == 1)
     }
 
-    @Test("a watcher does not keep its loop running", arguments: TestTransport.allCases)
+    @Test("a notice does not keep its loop running", arguments: TestTransport.allCases)
     func idleLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -204,19 +204,19 @@ import Testing
     }
 }
 
-/// Receives for a connection. When its source first leaves a mode, a watcher is added.
-private final class LateWatcher: SourceRoutine {
-    let watcher: DeathWatcher
+/// Receives for a connection. When its source first leaves a mode, a notice is added.
+private final class LateNotice: SourceRoutine {
+    let notice: DeathNotice
     let connection: SocketConnection
     let hasCome = Atomic(false)
 
-    init(watcher: DeathWatcher, connection: SocketConnection) {
-        (self.watcher, self.connection) = (watcher, connection)
+    init(notice: DeathNotice, connection: SocketConnection) {
+        (self.notice, self.connection) = (notice, connection)
     }
 
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
         guard !hasCome.exchange(true, ordering: .relaxed) else { return }
-        connection.state.withLock { $0.deathWatchers.append(watcher) }
+        connection.state.withLock { $0.deathNotices.append(notice) }
     }
 
     func perform() -> SourceOutcome {

@@ -7,8 +7,8 @@ import RunLoopCore
 import Runtime
 import Synchronization
 
-/// The main queue as the tools see it that watch a loop: a monitor's report, a trace, and a stack.
-func watch(_ loop: any MainLoop) {
+/// The main queue as the tools see it that observe a loop: a monitor's report, a trace, and a stack.
+func monitor(_ loop: any MainLoop) {
     let seen = Seen()
     let tracer = RunLoopTracer()
     tracer.attach(to: .main)

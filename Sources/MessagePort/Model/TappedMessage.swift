@@ -3,9 +3,9 @@
 
 import PortSystem
 
-/// What a watcher gets of a message that was dequeued.
-package struct WatchedMessage: Hashable, Sendable {
-    /// The message's number among those dequeued while the port was watched; a missing number is a message that was
+/// What a tap gets of a message that was dequeued.
+package struct TappedMessage: Hashable, Sendable {
+    /// The message's number among those dequeued while the port was tapped; a missing number is a message that was
     /// left out.
     package var number: UInt64
     package var id: Int32
@@ -18,7 +18,7 @@ package struct WatchedMessage: Hashable, Sendable {
     /// The beginning of its first byte component.
     package var bytes: [UInt8]
 
-    /// The most bytes of a message that a watcher is shown.
+    /// The most bytes of a message that a tap is shown.
     package static let byteLimit = 4096
     /// What precedes the bytes in the payload: the process, and 1 when a reply is expected.
     private static let prefixSize = 8
