@@ -2,9 +2,10 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Glibc
+@testable import MessagePort
 @testable import NamedPortServer
 import PortSystem
-import RunLoopCore
+@testable import RunLoopCore
 import Synchronization
 import TestSupport
 import Testing
@@ -18,6 +19,26 @@ struct NameForkTests {
         await #expect(processExitsWith: .success) { [locksAreHeld = locksAreHeld as Bool] in
             try await withScratchDirectory(leaving: .anything) { scratch in
                 try await onNewThread { try ForkedNames(NameFixture(scratch)).run(locksAreHeld: locksAreHeld) }
+            }
+        }
+    }
+
+    @Test("a child's copy of its parent's trace service leaves the service alone")
+    func traceService() async {
+        await #expect(processExitsWith: .success) {
+            try await withScratchDirectory(leaving: .anything) { scratch in
+                try await onNewThread {
+                    let names = try NameFixture(scratch).names
+                    var service: TraceService? = try TraceService.start(tracing: [], nameServer: names)
+                    let child = try forking {
+                        service?.stop()
+                        service = nil
+                        return []
+                    }
+                    #expect(exitStatus(of: child) == 0)
+                    #expect(try names.list().map(\.name) == [TraceService.name(of: sysProcessID())])
+                    service?.stop()
+                }
             }
         }
     }
@@ -40,20 +61,28 @@ private struct ForkedNames: Sendable {
 
     func run(locksAreHeld: Bool) throws {
         try observed.setInvalidationHandler { [calls] in calls.increment() }
+        let worker = try ResidentThread(name: "worker")
+        let watch = try names.watch(on: worker.loop) { _ in }
+        // Its routine retains the owner of the port.
+        let source = local.port.makeSource(0).source
         let (locked, mayUnlock) = (Gate("the locks"), Gate("the fork"))
         let holder = runOnThread {
             guard locksAreHeld else { return locked.open() }
             names.held.withLock { _ in
                 local.heldName.withLock { _ in
                     observed.state.withLock { _ in
-                        locked.open()
-                        mayUnlock.wait()
+                        source.state.withLock { _ in
+                            worker.loop.state.withLock { _ in
+                                locked.open()
+                                mayUnlock.wait()
+                            }
+                        }
                     }
                 }
             }
         }
         locked.wait()
-        let child = try forking { failures() }
+        let child = try forking { failures() + failures(watch, source, on: worker.loop) }
         mayUnlock.open()
         try holder.join()
         #expect(exitStatus(of: child) == 0)
@@ -65,6 +94,21 @@ private struct ForkedNames: Sendable {
         #expect(calls.value == 1)
         #expect(names.unregister("local"))
         local.invalidate()
+        #expect(watch.isValid)
+        watch.invalidate()
+        worker.stop()
+        worker.join()
+    }
+
+    /// The calls that did not leave the parent's watch and its source alone.
+    private func failures(_ watch: NameWatch, _ source: RunLoopSource, on loop: ThreadRunLoop) -> [String] {
+        var failures: [String] = []
+        source.routine.didEnter(.default, of: loop)
+        source.routine.didLeave(.default, of: loop)
+        if source.routine.isReady() { failures.append("the port's source is ready") }
+        watch.invalidate()
+        if watch.isValid { failures.append("the watch is valid") }
+        return failures
     }
 
     /// The calls that did not report that the name or the port is the parent's.

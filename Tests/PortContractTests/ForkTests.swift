@@ -26,6 +26,21 @@ struct ForkTests {
     }
 
     @Test(
+        "a request that is under way in a child fails when the handler that forked returns",
+        arguments: [false, true])
+    func requestUnderWay(overSocket: Bool) async {
+        await #expect(processExitsWith: .success) { [overSocket = overSocket as Bool] in
+            try await withScratchDirectory { scratch in
+                try await onNewThread {
+                    let directory = try PortDirectory.open(path: scratch.path("ports"))
+                    let bench = Bench(transport: overSocket ? .socket : .memory, directory: directory, far: .none)
+                    try ForkInHandler(bench).run()
+                }
+            }
+        }
+    }
+
+    @Test(
         "a child that receives for tasks starts a thread of its own, and the parent's goes on",
         .enabled(if: forkedChildMayStartThreads, "the thread sanitizer ends it"))
     func ioThread() async {
@@ -128,27 +143,37 @@ private struct ForkedUse: Sendable {
         var held: Held? = try Held(bench)
         let port = try #require(held?.port)
         try port.makeSendRight().send(MachMessage(id: 1))
+        let (isKnown, mayLock) = (Gate("the loop"), Gate("the notices"))
         let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
         let loops = Box<ThreadRunLoop>()
         let remote = try #require(held?.remote.destination as? RemotePort)
+        let connection = try remote.reached()
         let holder = runOnThread {
             let loop = ThreadRunLoop.current
             loops.value.withLock { $0 = loop }
+            isKnown.open()
+            mayLock.wait()
             guard lockIsHeld else { return locked.open() }
             loop.state.withLock { _ in
                 port.localPort.state.withLock { _ in
                     remote.failure.withLock { _ in
-                        locked.open()
-                        mayUnlock.wait()
+                        holding(port, connection) {
+                            locked.open()
+                            mayUnlock.wait()
+                        }
                     }
                 }
             }
         }
-        locked.wait()
+        isKnown.wait()
         let loop = try #require(loops.value.withLock { $0 })
+        port.setInvalidationHandler(on: loop) {}  // ends with the child's copy of the port
+        let parts = try Parts(port, connection, loop)
+        mayLock.open()
+        locked.wait()
         let asker = try #require(held?.asker)  // the child has no such thread and does not release it
         let child = try forking {
-            let failures = held?.failures(on: loop) ?? ["nothing held"]
+            let failures = (held?.failures(on: loop) ?? ["nothing held"]) + parts.failures(remote, on: loop)
             held = nil
             return failures
         }
@@ -167,6 +192,63 @@ private struct ForkedUse: Sendable {
         try held?.question.reply(MachMessage(id: 21))
         #expect(try asker.join() == 21)
     }
+}
+
+/// Calls `body` with the locks of a port's handlers and of a connection held.
+private func holding(_ port: MachPort, _ connection: SocketConnection, _ body: () -> Void) {
+    port.state.withLock { _ in
+        connection.receiver.state.withLock { _ in
+            connection.sender.backlog.withLock { _ in
+                connection.state.withLock { _ in body() }
+            }
+        }
+    }
+}
+
+/// What a child's copy of a loop, of a wait or of a notice calls, without a call of the program.
+private struct Parts: Sendable {
+    let port: MachPort
+    let connection: SocketConnection
+    let messages: RunLoopSource
+    let replies: RunLoopSource
+    let notice: LoopNotification<Void>
+    let request = NoticeRequest()
+    let slot = ReplySlot(wakes: nil)
+
+    init(_ port: MachPort, _ connection: SocketConnection, _ loop: ThreadRunLoop) throws {
+        (self.port, self.connection) = (port, connection)
+        messages = port.makeSource(0).source
+        replies = try #require(try connection.replySource())
+        notice = LoopNotification<Void>(on: loop, in: .default) { _ in }
+    }
+
+    /// The calls that did not leave the parent's objects alone.
+    func failures(_ remote: RemotePort, on loop: ThreadRunLoop) -> [String] {
+        let localPort = port.localPort
+        messages.routine.didLeave(.default, of: loop)
+        localPort.detach(messages)
+        connection.receiveUnlessReceiving()
+        connection.forgetDeathNotice(DeathNotice(loop: loop, mode: .default) {})
+        remote.endReplies(on: loop, in: .default, to: slot)
+        let facts = [
+            ("the port's source is ready", messages.routine.isReady()),
+            ("the port's source handles something", messages.routine.perform().hasHandled),
+            ("the port has a message", localPort.hasMessage),
+            ("the port has sockets with something", localPort.receiveFromSockets() != 0),
+            ("the sockets wait for room", localPort.socketsAreBlocked),
+            ("the connection's source is ready", replies.routine.isReady()),
+            ("the connection's source handles something", replies.routine.perform().hasHandled),
+            ("the connection is within a message", !connection.receiveArrivals()),
+            ("the connection wakes the loop", connection.wakeChannel != nil),
+            ("the notice was pending", notice.cancel()),
+            ("the notice is delivered", request.begin()),
+            ("the reply is awaited", slot.isWaiting),
+            ("the reply is not the parent's", takeFails() != .forkedProcess),
+        ]
+        return facts.filter(\.1).map(\.0)
+    }
+
+    private func takeFails() -> PortError.Code? { portError { () throws(PortError) in _ = try slot.take() }?.code }
 }
 
 private final class Held: Sendable {

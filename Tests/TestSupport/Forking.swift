@@ -28,6 +28,16 @@ package let forkedChildMayStartThreads = !hasThreadSanitizer
 package func forking(
     sourceLocation: SourceLocation = #_sourceLocation, _ inChild: () -> [String]
 ) throws -> pid_t {
+    let child = try forkInPlace(sourceLocation: sourceLocation)
+    guard child == 0 else { return child }
+    let failures = inChild()
+    for failure in failures { print("in the child: \(failure)") }
+    fflush(nil)
+    _exit(failures.isEmpty ? 0 : 1)
+}
+
+/// As `forking`, but the child returns, too: it gets zero, and must end itself.
+package func forkInPlace(sourceLocation: SourceLocation = #_sourceLocation) throws -> pid_t {
     // Swift hides fork(2), for good reasons.
     let symbol = try #require(dlsym(nil, "fork"), sourceLocation: sourceLocation)
     // Makes the runtime do its one-time work, under locks of its own, now, and not on another thread during the fork.
@@ -40,10 +50,7 @@ package func forking(
     sigaddset(&alarms, SIGALRM)
     pthread_sigmask(SIG_UNBLOCK, &alarms, nil)
     alarm(30)  // a child that hangs dies
-    let failures = inChild()
-    for failure in failures { print("in the child: \(failure)") }
-    fflush(nil)
-    _exit(failures.isEmpty ? 0 : 1)
+    return 0
 }
 
 /// Waits until every other thread of the process sleeps, and has not run between two checks of all of them.

@@ -83,12 +83,11 @@ struct PacketReceiver: ~Copyable, Sendable {
         into sink: (any MessageSink)?, limit: Int, endsPolling: Bool, depth: PollDepth,
         from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
+        if connection.isInherited { return (0, false, false) }
         let (result, isWithinMessage, mustUpdate) = state.withLock { state in
             let result = receivePackets(into: sink, &state, limit: limit, depth: depth, from: connection)
             let isWithinMessage = state.channel.assembly.isBegun
-            if endsPolling, !connection.isInherited, !isWithinMessage, !result.hasMore {
-                state.channel.path.endPollingIfEmpty()
-            }
+            if endsPolling, !isWithinMessage, !result.hasMore { state.channel.path.endPollingIfEmpty() }
             return (result, isWithinMessage, noteUnsignalledData(state.channel.path, at: connection))
         }
         // What a polling loop cannot read now is reported otherwise.
@@ -107,7 +106,6 @@ struct PacketReceiver: ~Copyable, Sendable {
         into sink: (any MessageSink)?, _ state: inout ReceiveState, limit: Int, depth: PollDepth,
         from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool, isBlocked: Bool) {
-        if connection.isInherited { return (0, false, false) }
         defer { if connection.isClosed { state.giveUp() } }
         state.mayReadOn = false
         var (count, isFirst) = (0, true)
@@ -365,6 +363,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Receives what has arrived, unless a thread is receiving: another one, or this one further up its stack, where an
     /// unwanted message makes this end answer that it is dropped.
     func receiveUnlessReceiving(from connection: SocketConnection) {
+        if connection.isInherited { return }
         let sink = connection.sink
         let mustUpdate = state.withLockIfAvailable { state in
             _ = receivePackets(into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)

@@ -97,6 +97,7 @@ package final class RemotePort: PortEndpoint {
     }
 
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {
+        if isInherited { return }
         connection?.forget(receiver)
         leave(loop, mode)
     }
@@ -288,6 +289,7 @@ private final class RoomNotice: SourceRoutine {
     var rawValue: CInt { trigger.raw }
 
     func perform() -> SourceOutcome {
+        if connection.isInherited { return .nothing }
         guard let possibility = poll() else { return .nothing }
         notice.notify(possibility)
         return .handled
@@ -295,7 +297,6 @@ private final class RoomNotice: SourceRoutine {
 
     /// - Returns: what to deliver now; nil when there is no room.
     private func poll() -> SendPossibility? {
-        if connection.isInherited { return .deadName }
         if !connection.isPortsEnd, connection.isFoundDead() { return .deadName }
         let events = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []
         if !events.isDisjoint(with: [.hangUp, .error]) { return .deadName }

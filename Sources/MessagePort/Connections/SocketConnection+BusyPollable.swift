@@ -21,13 +21,14 @@ extension SocketConnection: BusyPollable {
     package var hasArrived: Bool { receiver.ring.withObject { $0.isFilled } ?? false }
 
     package func receiveArrivals() -> Bool {
+        if isInherited { return true }
         let sink = self.sink
         // Where the loop may keep polling, `continueBusyPolling` or `endBusyPolling` follows.
         let mayKeepPolling = sink?.isReceivedElsewhere == false
         return !receive(into: sink, endsPolling: !mayKeepPolling).isWithinMessage
     }
 
-    package var wakeChannel: WakeChannelRegistration? { receiver.ringEnd.object?.wakeChannel }
+    package var wakeChannel: WakeChannelRegistration? { isInherited ? nil : receiver.ringEnd.object?.wakeChannel }
 
     package func park(_ period: UInt64) -> Bool {
         if isInherited { return false }
@@ -138,7 +139,7 @@ extension SocketConnection {
     /// Whether there is data for which no wake-up is pending, and it may be read now. If it may not yet, the event that
     /// allows it has it read.
     var hasReadableData: Bool {
-        guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isPaused, let sink
+        guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isInherited, !isPaused, let sink
         else { return false }
         return sink.hasRoomForSockets()
     }

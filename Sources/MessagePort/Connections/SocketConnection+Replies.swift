@@ -270,6 +270,7 @@ extension SocketConnection: ReplyConnection {
     fileprivate func forgetDeathNotices(on loop: ThreadRunLoop) { forgetDeathNotices { $0.loop == loop } }
 
     private func forgetDeathNotices(where isForgotten: (DeathNotice) -> Bool) {
+        if isInherited { return }
         let (forgotten, isDone) = state.withLock { state in
             let all = state.deathNotices
             state.deathNotices = all.filter { !isForgotten($0) }
@@ -299,9 +300,10 @@ private struct ReplyRoutine: SourceRoutine {
     func isReady() -> Bool { connection?.hasReadableData ?? false }
 
     func perform() -> SourceOutcome {
-        connection?.receive(into: connection?.sink)
-        connection?.pauseSource()
-        connection?.signalSource()
+        guard let connection, !connection.isInherited else { return .nothing }
+        connection.receive(into: connection.sink)
+        connection.pauseSource()
+        connection.signalSource()
         return .nothing
     }
 }

@@ -13,19 +13,21 @@ final class UnflushedReplies: Sendable {
     private let count = Atomic<Int>(0)
     private let waiting = Mutex((lastNumber: 0, waiters: [Int: Waiter]()))
     private let forkGuard = ForkGuard()  // immutable
+    /// The count of a forked child, made when it first asks for it.
+    private let next = SetOnceReference<UnflushedReplies>()
 
-    private static let known = Mutex(UnflushedReplies())
+    private static let first = UnflushedReplies()
 
-    /// The count of this process. A forked child has none of its parent's.
+    /// The count of this process. A forked child has none of its parent's replies. It never locks the counts of its
+    /// ancestors, nor releases them: a thread that does not exist in the child may hold the lock, or wait there.
     static var current: UnflushedReplies {
-        known.withLock { known in
-            if known.forkGuard.isInherited {
-                // SAFETY: the reference is never used: events that the parent's threads wait for are never released.
-                _ = unsafe Unmanaged.passRetained(known)
-                known = UnflushedReplies()
-            }
-            return known
+        var known = first
+        while known.forkGuard.isInherited {
+            if known.next.object == nil { known.next.set(UnflushedReplies()) }  // of several threads one sets it
+            guard let next = known.next.object else { break }
+            known = next
         }
+        return known
     }
 
     /// A connection begins to retain replies. May be called under any lock.

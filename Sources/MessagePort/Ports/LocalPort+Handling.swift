@@ -20,7 +20,7 @@ extension LocalPort {
     }
 
     func hasMessage(inGeneration number: UInt64) -> Bool {
-        state.withLock { $0.hasMessage(inGeneration: number) }
+        !isInherited && state.withLock { $0.hasMessage(inGeneration: number) }
     }
 
     /// Dequeues the oldest message for a handler, whose end `endHandling` records. The handler may take the messages of
@@ -102,6 +102,7 @@ extension LocalPort {
     /// - Returns: whether its source has another message to handle.
     @discardableResult
     func endHandling(_ number: UInt64, on loop: ThreadRunLoop) -> Bool {
+        if isInherited { return false }  // the handler has forked, and this is the child
         var held: (sources: SourceList, sockets: PortSockets?)?
         let hasMessage = state.withLock { state in
             state.mailbox.endLease()

@@ -45,6 +45,7 @@ extension LocalPort {
     }
 
     func detach(_ source: RunLoopSource) {
+        if isInherited { return }
         state.withLock { $0.sources.remove(source) }
     }
 

@@ -158,7 +158,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     // MARK: Receiving
 
     var hasMessage: Bool {
-        state.withLock { !$0.mailbox.queue.isEmpty }
+        !isInherited && state.withLock { !$0.mailbox.queue.isEmpty }
     }
 
     /// Dequeues the oldest message; polls the sockets when the queue is empty, and occasionally when it is not.
@@ -194,6 +194,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     @discardableResult
     package func receiveFromSockets() -> Int {
+        if isInherited { return 0 }
         var budget = receiveBudget
         return receiveFromSockets(&budget)
     }
@@ -232,7 +233,9 @@ package final class LocalPort: PortEndpoint, MessageSink {
     }
 
     /// Whether messages in the sockets wait for room: polling the sockets is useless until there is some.
-    var socketsAreBlocked: Bool { state.withLock { $0.coldState.socketsWait && $0.mailbox.room == 0 } }
+    var socketsAreBlocked: Bool {
+        !isInherited && state.withLock { $0.coldState.socketsWait && $0.mailbox.room == 0 }
+    }
 
     // MARK: Replies to requests made here come back in memory.
 

@@ -48,10 +48,10 @@ final class ReplySlot: ReplyReceiver {
 
     /// Whether this is a forked child's copy: no requester waits here, and the lock and the loop may belong to a thread
     /// that does not exist here.
-    private var isInherited: Bool { forkGuard.isInherited }
+    var isInherited: Bool { forkGuard.isInherited }
 
     var isWaiting: Bool {
-        state.withLock { if case .waiting = $0.stage { true } else { false } }
+        !isInherited && state.withLock { if case .waiting = $0.stage { true } else { false } }
     }
 
     /// Whether only the message's receiver can reply: the right is in a message that is queued or being handled.
@@ -127,6 +127,7 @@ final class ReplySlot: ReplyReceiver {
 
     /// Takes the result; later replies are refused.
     func take() throws(PortError) -> MachMessage {
+        try forkGuard.check()
         if isWaiting { giveUp(PortError(.replyTimedOut)) }
         let last = state.withLock { state in
             var last = state.stage

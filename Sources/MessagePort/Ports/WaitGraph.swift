@@ -162,7 +162,7 @@ extension SendRight {
     ) throws(PortError) -> Success {
         guard let port = destination as? LocalPort, !port.isInherited else { return try body() }
         let outer = try WaitGraph.enter(loop, WaitGraph.Wait(port, slot))
-        defer { WaitGraph.leave(loop, for: outer) }
+        defer { if !port.isInherited { WaitGraph.leave(loop, for: outer) } }
         return try body()
     }
 }

@@ -238,6 +238,7 @@ private final class PortDispatch: SourceRoutine {
     /// nested blocks would exhaust the stack.
     private func handle(calledFrom call: DispatcherCall) {
         _ = port.handleMessages(generation) { false }
+        if port.localPort.isInherited { return }  // the handler has forked, and this is the child
         if !call.isOnThisThread, port.localPort.hasMessage(inGeneration: generation) { return enqueueNext() }
         let (source, wasPaused) = state.withLock { state in
             defer { state.phase = .idle }

@@ -112,6 +112,7 @@ extension MachPort {
 
     /// Ends the source when it is in no loop, and other code cannot have it.
     func dropUnusedSource() {
+        if localPort.isInherited { return }
         let source = state.withLock { state -> RunLoopSource? in
             if case .shared = state.binding { return nil }
             guard let source = state.source, source.invalidateUnlessInLoop() else { return nil }
@@ -125,6 +126,7 @@ extension MachPort {
     ///
     /// - Returns: whether there was one, where a new connection alone does not count; and whether there are more.
     func handleMessages(_ generation: UInt64, while beginNextPass: () -> Bool) -> SourceOutcome {
+        if localPort.isInherited { return .nothing }
         var present = CachedHandler()
         let outcome = localPort.handleMessages(inGeneration: generation, on: .current, while: beginNextPass) {
             message in

@@ -28,6 +28,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     private let state: Mutex<(handler: Handler?, sources: [RunLoopSource])>
     let loop: ThreadRunLoop  // immutable
     let mode: RunLoopMode  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     init(on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler) {
         self.loop = loop
@@ -69,6 +70,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
 
     /// - Returns: the handler, to the one call that ends the notice.
     private func end() -> Handler? {
+        if forkGuard.isInherited { return nil }
         let old = state.withLock { state in
             let old = state
             state = (nil, [])

@@ -74,7 +74,8 @@ public final class NoticeRequest: Sendable {
     ///
     /// - Returns: false when the notice was withdrawn.
     func begin() -> Bool {
-        state.withLock { state in
+        if forkGuard.isInherited { return false }
+        return state.withLock { state in
             if case .cancelled = state { return false }
             state = .called
             return true

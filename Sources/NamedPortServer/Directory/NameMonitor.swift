@@ -50,11 +50,14 @@ final class NameMonitor: Sendable {
 
     /// Whether there is something to report, or to read, that does not make the descriptor readable.
     var hasMore: Bool {
-        state.withLock { !$0.pending.isEmpty || $0.mustScanAll || $0.isDue || $0.watch.nextCheck <= .now }
+        !forkGuard.isInherited
+            && state.withLock { !$0.pending.isEmpty || $0.mustScanAll || $0.isDue || $0.watch.nextCheck <= .now }
     }
 
     /// When to ask for the next event although the descriptor is not readable.
-    var nextCheck: MonotonicInstant { state.withLock { min($0.nextCheck, $0.watch.nextCheck) } }
+    var nextCheck: MonotonicInstant {
+        forkGuard.isInherited ? .distantFuture : state.withLock { min($0.nextCheck, $0.watch.nextCheck) }
+    }
 
     /// The next name that came or went. Never waits.
     ///

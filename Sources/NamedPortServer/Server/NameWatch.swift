@@ -15,6 +15,7 @@ public final class NameWatch: Sendable {
 
     private let source = Mutex<RunLoopSource?>(nil)  // emptied at the end
     private let alarm = Mutex<RunLoopTimer?>(nil)
+    private let forkGuard = ForkGuard()  // immutable
 
     init(_ monitor: NameMonitor, on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler)
         throws(PortError)
@@ -54,7 +55,7 @@ public final class NameWatch: Sendable {
         var made: RunLoopTimer?
         if date != .distantFuture, isValid {
             made = RunLoopTimer(name: "port names", fireDate: date) { [weak self] _ in
-                self?.source.withLock { $0 }?.ring()
+                if let self, !forkGuard.isInherited { self.source.withLock { $0 }?.ring() }
             }
         }
         let (next, old) = alarm.withLock { [made] alarm in
@@ -70,6 +71,7 @@ public final class NameWatch: Sendable {
     /// - Returns: false when it has ended before.
     @discardableResult
     private func end() -> Bool {
+        if forkGuard.isInherited { return false }
         guard let source = source.withLock({ $0.take() }) else { return false }
         source.invalidate()
         alarm.withLock { $0.take() }?.invalidate()
@@ -77,7 +79,7 @@ public final class NameWatch: Sendable {
     }
 
     /// Whether it may still report events.
-    public var isValid: Bool { source.withLock { $0 }?.isValid == true }
+    public var isValid: Bool { !forkGuard.isInherited && source.withLock { $0 }?.isValid == true }
 
     /// Ends the watch. After a call on the loop's thread no handler begins. A call on another thread does not wait for
     /// the loop: a handler that is running goes on, and so does one that the loop is about to call.

@@ -29,6 +29,7 @@ public final class TraceService: Sendable {
     fileprivate let recording: Recording  // guards itself
     private let port: LocalMessagePort  // immutable
     private let thread: ResidentThread  // immutable
+    private let forkGuard = ForkGuard()  // immutable
 
     /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until ``stop()``.
     ///
@@ -62,11 +63,17 @@ public final class TraceService: Sendable {
 
     deinit {
         stop()
+        guard forkGuard.isInherited else { return }
+        // A forked child has no copy of the thread, whose locks and the loops' may be held forever there.
+        // SAFETY: the references are leaked on purpose: neither object is used or ended.
+        _ = unsafe Unmanaged.passRetained(thread)
+        _ = unsafe Unmanaged.passRetained(recording)
     }
 
     /// Ends the service and its recording, if there is one, and waits for the end of its thread. Idempotent. A process
     /// that was started to be traced writes its trace now.
     public func stop() {
+        if forkGuard.isInherited { return }
         ExitTrace.write(if: self)
         port.invalidate()
         thread.stop()
@@ -122,12 +129,12 @@ private enum ExitTrace {
     private struct State {
         let service: TraceService
         let path: String
-        /// The process that writes the file: a forked child that exits leaves it alone.
-        let process = sysProcessID()
         /// Whether a thread is writing the trace, or has written it.
         var isBeingWritten = false
     }
 
+    /// Of the process that writes the file: a forked child that exits leaves the file and the lock alone.
+    private static let forkGuard = ForkGuard()
     private static let traced = Mutex<State?>(nil)
     /// Set when the trace was written.
     private static let end = ThreadEvent()
@@ -135,7 +142,7 @@ private enum ExitTrace {
     /// Starts the service's recording, if the process was started for that.
     static func begin(_ service: TraceService) {
         guard let value = sysEnvironment(TraceService.variable), let colon = value.firstIndex(of: ":"),
-            Int32(value[..<colon]) == sysProcessID()
+            Int32(value[..<colon]) == sysProcessID(), !forkGuard.isInherited
         else { return }
         let path = String(value[value.index(after: colon)...])
         let isFirst = traced.withLock { traced in
@@ -152,8 +159,9 @@ private enum ExitTrace {
     ///
     /// - Parameter service: the service whose recording to write; nil for any.
     static func write(if service: TraceService? = nil) {
+        if forkGuard.isInherited { return }
         let found = Self.traced.withLock { traced -> State? in
-            guard let found = traced, found.process == sysProcessID(), service == nil || service === found.service
+            guard let found = traced, service == nil || service === found.service
             else { return nil }
             traced?.isBeingWritten = true
             return found

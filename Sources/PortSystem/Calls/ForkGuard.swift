@@ -12,9 +12,9 @@ package func sysForkCount() -> UInt32 { shim_fork_count() }
 ///
 /// It is checked where code enters an object that may be such a copy, before the first lock there or the first use of a
 /// descriptor. Most entries are calls of the program: in a child they throw, or do nothing. The others are reached
-/// without such a call, so they check by themselves, however deep they are: deinitializers (of a descriptor, of a right,
-/// of the charge for a message, which is refunded to its sender's account), notices, and what the copy of a loop calls
-/// (connections whose memory it polls). The receiver of a connection also checks under its lock, before it reads: a
+/// without such a call, so they check by themselves, however deep they are: deinitializers (of a descriptor, of a
+/// right, of the charge for a message, which is refunded to its sender's account), notices, what the copy of a loop
+/// calls (routines of sources, connections whose memory it polls), and what follows a handler, which may have forked. A
 /// packet that the child read would be lost for the parent.
 package struct ForkGuard: Sendable {
     private let forkCount = sysForkCount()
