@@ -27,6 +27,9 @@ public final class RunLoopTracer: Sendable {
     /// How many events of each loop are stored.
     public let capacity: Int
 
+    /// The process whose loops are recorded.
+    private let processID = sysProcessID()  // immutable
+
     /// Makes a tracer that is attached to nothing.
     ///
     /// - Parameter capacity: how many events of each loop to store: 1 to ``maximumCapacity``, or the call traps.
@@ -126,7 +129,6 @@ extension RunLoopTracer {
     private func forEachPieceOfChromeTrace<Failure: Error>(
         _ body: ([UInt8]) throws(Failure) -> Void
     ) throws(Failure) {
-        let processID = sysProcessID()
         var bytes = Array("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n".utf8)
         var isFirst = true
         func append(_ value: JSONValue) throws(Failure) {
@@ -218,8 +220,7 @@ extension RunLoopTracer {
     }
 
     private func lines(of events: [RunLoopTraceEvent]) -> String {
-        let process = sysProcessID()
-        return events.map { $0.line(ofProcess: process) + "\n" }.joined()
+        events.map { $0.line(ofProcess: processID) + "\n" }.joined()
     }
 }
 
