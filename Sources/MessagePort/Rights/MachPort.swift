@@ -353,21 +353,48 @@ extension MachPort {
         try localPort.checkProcess()  // before the loop's lock is acquired
         return try NoticeRequest.pending(on: loop, in: mode, { handler() }, localPort.awaitNoSenders)
     }
+}
 
-    /// Sets what is called once on a run loop when the port becomes invalid.
+// MARK: - Flushing
+
+extension MachPort {
+    /// Waits until no reply of this process waits for room: for a process that is about to end.
     ///
-    /// It replaces what ``setInvalidationHandler(_:)`` has set, and is replaced by it. Never called when the loop's
-    /// thread ends first.
+    /// A reply never waits for its requester. A reply for which a requester in another process has not made room is
+    /// queued here, and is lost when this process ends, where on the Mac the kernel has the whole reply. After a call
+    /// that returns true the kernel has it here, too, or it is in memory that is shared with the requester, which reads
+    /// it even after this process has ended.
     ///
-    /// - Parameters:
-    ///   - loop: the loop on which to call the handler.
-    ///   - mode: the mode in which to call it.
-    ///   - handler: called once on the loop's thread; soon, when the port is invalid already.
-    public func setInvalidationHandler(
-        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
-    ) {
-        if localPort.isInherited { return }
-        let notice = LoopNotification<Void>(on: loop, in: mode) { _ in handler() }
-        setInvalidationHandler { notice.notify() }
+    /// It covers the replies of all ports, also of those that have ended, and what is queued after them, such as the
+    /// notice of a port's end. It waits neither for a requester that goes away, nor for a request that was not replied
+    /// to. First end what makes new replies: free the name, invalidate the ports. It does not cover a reply to a reply,
+    /// to a request that came as the answer of another process: sending it waits for room, and one that is forwarded,
+    /// or an error, may be lost.
+    ///
+    /// ```swift
+    /// port.invalidate()
+    /// if !MachPort.flushReplies(within: .seconds(5)) { print("a requester does not read its reply") }
+    /// exit(0)
+    /// ```
+    ///
+    /// It blocks the thread, and runs no loop: a thread of the library sends. A requester on the same thread does not
+    /// read meanwhile. It may be called on any thread. D-Bus has `dbus_connection_flush` for this, ZeroMQ `ZMQ_LINGER`.
+    ///
+    /// - Parameter limit: how long to wait. Zero or less only checks.
+    /// - Returns: whether no reply was waiting at some moment of the call; false when the limit passed first.
+    @discardableResult
+    public static func flushReplies(within limit: Duration) -> Bool {
+        UnflushedReplies.current.waitUntilSent(until: .after(limit))
+    }
+
+    /// The same in a task, which blocks no thread while it waits.
+    ///
+    /// - Parameter limit: how long to wait. Zero or less only checks.
+    /// - Returns: as the blocking form; false, too, when the task was cancelled before all was sent.
+    @discardableResult
+    nonisolated(nonsending) public static func flushReplies(within limit: Duration) async -> Bool {
+        let wait = TaskWaiter(until: .after(limit))
+        defer { wait.finish() }
+        return await UnflushedReplies.current.waitUntilSent(waiting: wait)
     }
 }

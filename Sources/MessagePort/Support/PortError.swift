@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 public import PortSystem
+package import RunLoopCore
 
 /// Why a port operation failed.
 ///
@@ -319,5 +320,19 @@ extension PortError {
         case let code?: self.init(code)
         case nil: self.init(.peerRefused)
         }
+    }
+}
+
+extension ForkGuard {
+    /// - Throws: `forkedProcess` in a forked child.
+    package func check() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
+    }
+}
+
+extension ThreadRunLoop {
+    /// Adds a source whose descriptor the kernel may refuse to watch.
+    package func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {
+        try PortError.converting(tryAdd(source, to: mode))
     }
 }

@@ -245,92 +245,142 @@ extension PortWorker {
     }
 }
 
-// MARK: - Shutdown
+// MARK: - Launching
 
 extension PortWorker {
-    /// Ends the worker in order, and waits until it is gone.
+    /// Launches a child process that gets the right to a port of the caller's, and checks in there.
     ///
-    /// First it sends the worker the message, if there is one and the worker has checked in; the message waits for
-    /// room. A worker that has not ended when the limit has passed is stopped: a thread stops after its current work, a
-    /// process gets `SIGTERM`. A process that runs on until the limit has passed once more is killed. Then ``port`` is
-    /// invalidated: unreceived messages of the worker bounce. May be called again, also by several threads. Traps on
-    /// the worker's own thread.
+    /// The right needs no name in the file system: the child inherits one end of a connection to the port, and finds it
+    /// with ``SendRight/bootstrap()``. Besides that descriptor it has standard input, output and error and no others.
+    /// No signal is blocked or ignored in it. When this process ends, or invalidates ``port``, the right is a dead name
+    /// in the child, which may ask for a notice of that.
     ///
-    /// After the message was sent, the calling thread's run loop waits in a private mode, in which nothing else runs.
-    /// What the worker sends before it leaves comes to the queue of ``port`` meanwhile, as far as there is room. To
-    /// receive it, schedule the port on another thread.
+    /// Returns when the program has been started, without waiting for it.
     ///
     /// - Parameters:
-    ///   - message: what makes the worker leave, as it agreed with its launcher; nil to stop it at once.
-    ///   - limit: how long each of the two or three steps may take.
-    /// - Returns: how the worker ended.
-    /// - Throws: ``PortError/Code/workerStillRunning`` when a thread does not return to its loop in time; it ends when
-    ///   it does. For a process, when the kernel does not end it in time. ``PortError/Code/forkedProcess``.
-    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
-    @discardableResult
-    public func shutDown(asking message: MachMessage? = nil, within limit: Duration = .seconds(5)) throws(PortError)
-        -> WorkerExit
-    {
-        try Self.shutDown([self], asking: message, within: limit)[0]
-    }
-
-    /// Ends the worker in order, and suspends the task until it is gone.
-    ///
-    /// It starts a thread that does so meanwhile. Cancelling the task changes nothing: the call waits for an end that
-    /// has begun.
-    ///
-    /// - Parameters:
-    ///   - message: what makes the worker leave, as it agreed with its launcher; nil to stop it at once.
-    ///   - limit: how long each of the two or three steps may take.
-    /// - Returns: how the worker ended.
-    /// - Throws: ``PortError``, as the blocking form; `systemCallFailed` when the system gives no thread: nothing was
-    ///   done then.
-    @discardableResult
-    nonisolated(nonsending) public func shutDown(
-        asking message: MachMessage? = nil, within limit: Duration = .seconds(5)
-    )
-        async throws -> WorkerExit
-    {
-        try await Self.shutDownOffThePool([self], asking: message, within: limit)[0]
-    }
-
-    /// Ends several workers, all at once, on a separate thread.
-    nonisolated(nonsending) static func shutDownOffThePool(
-        _ workers: [PortWorker], asking message: MachMessage?, within limit: Duration
-    ) async throws -> [WorkerExit] {
-        // As a `Result`, so that an error is reported even when the task was cancelled, too.
-        let result = try await waitOffThePool { _ in
-            Result { () throws(PortError) in try shutDown(workers, asking: message, within: limit) }
+    ///   - program: the program, and what it starts with.
+    ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in,
+    ///     too.
+    ///   - handler: called for each message of the worker but its check-in, where ``port`` is scheduled.
+    /// - Returns: the worker. It is killed when the last reference to it is released.
+    /// - Throws: ``PortError/Code/workerNotStarted``, with the kernel's reason: `ENOENT`, `EACCES` and others of
+    ///   `execve(2)`, `EAGAIN` when the system gives no process, `EMFILE` without descriptors, `EINVAL` when an
+    ///   argument or a variable of the environment cannot be one. No process is left then.
+    public static func launchProcess(
+        _ program: WorkerProgram, queueLimit: Int = MachPort.defaultQueueLimit, handler: MachPort.Handler? = nil
+    ) throws(PortError) -> PortWorker {
+        let record = WorkerRecord()
+        // The check-in may retain its connection, and that its port.
+        let port = MachPort(queueLimit: queueLimit, handler: handler) { [weak record] message in
+            record?.acceptCheckIn(message) ?? false
         }
-        return try result.get()
-    }
-
-    /// Ends several workers, all at once.
-    static func shutDown(_ workers: [PortWorker], asking message: MachMessage?, within limit: Duration)
-        throws(PortError) -> [WorkerExit]
-    {
-        for worker in workers { try worker.record.checkProcess() }
-        defer { for worker in workers { worker.port.invalidate() } }
-        if let message { ask(workers, message, until: .after(limit)) }
-        for signal in [SIGTERM, SIGKILL] {
-            let running = workers.filter { $0.exit == nil }
-            let deadline = MonotonicInstant.after(limit)
-            for worker in running { worker.requestStop(signal) }
-            for worker in running { _ = worker.waitForExit(until: deadline) }
-        }
-        var exits: [WorkerExit] = []
-        for worker in workers {
-            // A thread records its end a moment before it is gone.
-            guard worker.exit != nil, let exit = worker.waitForExit(until: .after(limit)) else {
-                throw PortError(.workerStillRunning, subject: .worker(worker.identity))
+        do throws(PortError) {
+            let sockets = try port.localPort.openSockets()
+            let (end, process) = try start(program)
+            do throws(PortError) {
+                try record.watch(process: process)
+                let child = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
+                try sockets.add(SocketConnection(end, port: port.localPort, peer: child))
+            } catch {
+                // By its number only while there is no process descriptor.
+                if record.process == nil { sysKillAndReap(process) } else { record.killProcess() }
+                throw error
             }
-            exits.append(exit)
+            return PortWorker(.process(id: process), port: port, record: record)
+        } catch {
+            port.invalidate()
+            throw PortError(.workerNotStarted, system: error.systemError, subject: .path(program.path))
         }
-        return exits
     }
 
-    private func requestStop(_ signal: CInt) {
-        thread?.stop()
-        try? record.process?.signal(signal)
+    /// Starts the program with one end of a new connection.
+    ///
+    /// - Returns: the other end, and the process's id.
+    private static func start(_ program: WorkerProgram) throws(PortError) -> (SharedDescriptor, pid_t) {
+        do throws(SystemError) {
+            let (ours, theirs) = try sysPacketSocketPair()
+            var environment = program.environment
+            // The sockets that a supervisor handed to this process are not for the worker.
+            for variable in SupervisorVariables.all where environment.index(forKey: variable) == nil {
+                environment.updateValue(nil, forKey: variable)
+            }
+            environment[Bootstrap.variable] = try Bootstrap.value(for: theirs)
+            let inherited = [program.standardInput, program.standardOutput, program.standardError, theirs]
+            let process = try sysSpawn(
+                program.path, arguments: program.arguments, environment: environment, in: program.directory,
+                descriptors: inherited.map { $0?.rawValue })
+            withExtendedLifetime(inherited) {}
+            return (ours, process)
+        } catch {
+            throw PortError(error)
+        }
+    }
+}
+
+extension WorkerRecord {
+    /// Records the process that was started.
+    fileprivate func watch(process: pid_t) throws(PortError) {
+        guard let launched = try PortError.converting(LaunchedProcess.watching(child: process)) else {
+            return processDidEnd()
+        }
+        setProcess(launched)
+    }
+}
+
+extension PortWorker {
+    /// Launches a thread that gets the right to a port of the caller's, and checks in there. Listings 3-12 and 3-14 of
+    /// Apple's Run Loops chapter: `launchThread` and `LaunchThreadWithPort`.
+    ///
+    /// The body is called first on the new thread. It makes a port, schedules it there, checks in with it, and returns;
+    /// from then on the thread's run loop serves the port. The thread ends when that port is invalidated, when the body
+    /// throws, or when it is shut down. Signals sent to the process are left to other threads.
+    ///
+    /// Returns when the thread is there, without waiting for the body.
+    ///
+    /// - Parameters:
+    ///   - name: the thread's name in `ps`, `top`, debuggers and errors.
+    ///   - stackSize: the size of its stack in bytes; nil for the system's default.
+    ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in,
+    ///     too.
+    ///   - handler: called for each message of the worker but its check-in, where ``port`` is scheduled.
+    ///   - body: the first code on the thread; it gets the right to ``port``.
+    /// - Returns: the worker. It ends with the last reference to it.
+    /// - Throws: ``PortError/Code/workerNotStarted`` when the system gives no thread (`EAGAIN`), or accepts no stack of
+    ///   that size (`EINVAL`).
+    public static func launchThread(
+        name: String = "port worker", stackSize: Int? = nil, queueLimit: Int = MachPort.defaultQueueLimit,
+        handler: MachPort.Handler? = nil, _ body: @escaping @Sendable (_ parent: SendRight) throws -> Void
+    ) throws(PortError) -> PortWorker {
+        let record = WorkerRecord()
+        let thread = try start(name: name, stackSize: stackSize)
+        let port = MachPort(queueLimit: queueLimit, handler: handler) { [weak thread, weak record] message in
+            guard let record, record.acceptCheckIn(message) else { return false }
+            if let own = message.replyPort?.destination as? LocalPort {
+                _ = own.whenDead { [weak thread] in thread?.stop() }
+            }
+            return true
+        }
+        let parent = port.makeSendRight()
+        let identity = WorkerIdentity.thread(name: name, id: thread.loop.threadID)
+        let worker = PortWorker(identity, port: port, record: record, thread: thread)
+        // Cancelled by the loop's end, whatever its cause.
+        thread.loop.add(RunLoopSource(cancel: { _, _ in record.threadDidEnd() }, perform: {}))
+        try? thread.perform { [thread] in
+            do {
+                try body(parent)
+            } catch {
+                record.fail("\(error)")
+                thread.stop()
+            }
+        }
+        return worker
+    }
+
+    private static func start(name: String, stackSize: Int?) throws(PortError) -> ResidentThread {
+        do throws(SystemError) {
+            return try ResidentThread(name: name, stackSize: stackSize)
+        } catch {
+            throw PortError(.workerNotStarted, system: error, subject: .name(name))
+        }
     }
 }
