@@ -161,6 +161,7 @@ extension LocalPort.State {
         return mailbox.queue.isEmpty ? nil : sources
     }
 
+    @inline(__always)
     fileprivate func hasMessage(inGeneration number: UInt64) -> Bool {
         !mailbox.queue.isEmpty && ownership.mayBegin(number)
     }

@@ -104,28 +104,29 @@ extension LocalPort {
         {
             return .accepted(wasEmpty: false)
         }
-        // Set only where there is something to do: a returned value is copied, and that counts references.
-        var action: (sources: SourceList, task: TaskWaiter?, dropped: [MachMessage])?
+        // Set only where there is something to do, each by itself: a returned value, or a group of them, is copied, and
+        // that counts references.
+        var (sources, task) = (SourceList?.none, TaskWaiter?.none)
+        var dropped: [MachMessage] = []
         let admission = state.withLock { state in
             let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: sender)
             if case .accepted(let wasEmpty) = admission {
-                if wasEmpty || state.hasColdState || readsAhead {
-                    action = (
-                        sources: wasEmpty && !state.isReceivedExclusively ? state.sources : SourceList(),
-                        task: state.nextTask(),
-                        dropped: readsAhead ? state.mailbox.removeDropped() : []
-                    )
-                }
+                if wasEmpty, !state.isReceivedExclusively { sources = state.sources }
+                if state.hasColdState { task = state.nextTask() }
+                if readsAhead { dropped = state.mailbox.removeDropped() }
                 if exceedingLimit { hasRoom = state.mailbox.hasRoomForSockets }
             }
             return admission
         }
-        if let action {
-            action.sources.ring()
-            action.task?.wake()
-            for message in action.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
-        }
+        sources?.ring()
+        task?.wake()
+        if !dropped.isEmpty { bounce(dropped) }
         return admission
+    }
+
+    /// Notifies the senders of messages that the policy dropped.
+    private func bounce(_ dropped: [MachMessage]) {
+        for message in dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
     }
 }
 

@@ -97,6 +97,7 @@ struct RunLoopState: Sendable {
     var mustWakeForJob: Bool { !isRunningJob && mustWake(forBlockIn: [.common]) }
 
     /// Whether nothing in the mode keeps a run going: observers do not, sources, timers and waiting blocks do.
+    @inline(__always)
     func isEmpty(_ mode: Int) -> Bool {
         var count = modes[mode].lastingCount
         // The main queue does not keep a run going that was started inside it and cannot serve it.
