@@ -168,6 +168,13 @@ int shim_peer_process(int socket) {
     return getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &length) < 0 ? -1 : process;
 }
 
+int shim_peer_label(int socket, char *label, int capacity, int *length) {
+    socklen_t size = (socklen_t)capacity;
+    int result = getsockopt(socket, SOL_SOCKET, SO_PEERSEC, label, &size);
+    *length = (int)size;
+    return result;
+}
+
 int shim_is_of_process_files(int process) {
     struct statfs system;
     if (fstatfs(process, &system) < 0) return -1;

@@ -28,6 +28,32 @@ import Testing
         }
     }
 
+    @Test(
+        "the sender of a worker's message opens to the worker, which did not make its sockets, until it ends",
+        .enabled("the system gives no descriptors of processes") { (try? SystemProbe.processSignal()) != nil })
+    func opened() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+            let right = try worker.checkIn(within: longTimeout)
+            guard case .process(let id) = worker.identity else { return #expect(Bool(false)) }
+            let sender = try #require(worker.checkInMessage?.sender)
+            let process = try sender.openProcess()
+            #expect(process.identity.processID == id && !process.hasEnded && process.securityLabel == nil)
+            // Required: it gets a signal.
+            try #require(process.startTime != nil && process.startTime == sysProcessStart(id))
+            #expect(try process.supplementaryGroups == PeerIdentity.current.openProcess().supplementaryGroups)
+            // The worker's own port has a socket that the worker made.
+            #expect(try right.owner.processID == id)
+            try process.signal(SIGTERM)
+            #expect(worker.waitForExit(within: longTimeout) == .signalled(SIGTERM))
+            #expect(process.hasEnded)
+            let error = portError { () throws(PortError) in _ = try sender.openProcess() }
+            #expect(error?.code == .systemCallFailed && error?.systemError == SystemError(ESRCH))
+            worker.port.localPort.receiveFromSockets()
+            #expect(portError { () throws(PortError) in _ = try sender.openProcess() }?.code == .connectionEnded)
+        }
+    }
+
     @Test("a worker process is a sender to its launcher's port until it ends")
     func isSender() async throws {
         try await withWorkers { scratch in

@@ -141,6 +141,12 @@ struct NamespaceTests {
                 // It is the first process of its namespace, and has another number here.
                 #expect(try right.request(MachMessage(id: Act.process)).text == "1")
                 #expect(message.sender.processID != 1 && message.sender.processID != 0)
+                if try canOpenPeers() {
+                    let process = try message.sender.openProcess()
+                    #expect(process.startTime != nil)
+                    #expect(process.startTime == sysProcessStart(message.sender.processID))
+                    #expect(try right.owner == message.sender)
+                }
             }
             port.invalidate()
         }
@@ -246,6 +252,37 @@ struct NamespaceTests {
                     #expect(try border.first(inside: false, stay, rings: rings) == "replies 2")
                 }
             }
+        }
+    }
+
+    @Test("a process is opened across the border, also where it has no number", arguments: [false, true])
+    func opened(isServerInside: Bool) async throws {
+        guard try canOpenPeers() else { return }
+        try await withBorder(0) { border in
+            try border.with(inside: isServerInside, ["serve", border.path, "store"]) { server in
+                try server.expect("ready")
+                try border.with(inside: !isServerInside, ["owner", border.path, "store"]) { client in
+                    let number = try #require(try client.nextLine())
+                    // Inside, neither this side's numbers nor its /proc entries exist, and no signal leaves it.
+                    #expect((number == "owner 0") == !isServerInside)
+                    try client.expect(isServerInside ? "a start" : "no start")
+                    try client.expect("groups")
+                    try client.expect(isServerInside ? "signal" : "no signal: \(EINVAL)")
+                    try client.expect("runs")
+                }
+            }
+        }
+    }
+
+    /// Whether the kernel opens the process at the other end of a socket.
+    private func canOpenPeers() throws -> Bool {
+        let (near, far) = try sysPacketSocketPair()
+        defer { withExtendedLifetime(far) {} }
+        do throws(SystemError) {
+            _ = try sysPeerProcess(near.rawValue)
+            return try sysPeerGroups(near.rawValue).count >= 0
+        } catch {
+            return false
         }
     }
 

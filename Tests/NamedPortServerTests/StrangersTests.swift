@@ -123,7 +123,7 @@ struct StrangersTests {
     func admitted() async throws {
         try await withFixture { fixture in
             let asked = Recorder<PeerIdentity>()
-            let process = Recorder<Result<SharedDescriptor, PortError>>()
+            let process = Recorder<Result<PeerProcess, PortError>>()
             let local = try LocalMessagePort(name: "name", nameServer: fixture.names) { _, message in message.bytes }
             local.port.setPeerPolicy(
                 PeerPolicy { peer in
@@ -142,7 +142,8 @@ struct StrangersTests {
                     try peer.expect("connected")
                     switch try #require(process.waitUntilCount(1).first) {
                     case .success(let opened):
-                        #expect(try sysPoll(opened.rawValue, .readable, until: .distantPast).isEmpty)
+                        #expect(!opened.hasEnded && opened.identity.processID == child)
+                        #expect(opened.startTime != nil && opened.startTime == sysProcessStart(child))
                     case .failure(let error): #expect(error.systemError == Refusals.peerProcess.error)
                     }
                     local.invalidate()
@@ -154,7 +155,7 @@ struct StrangersTests {
                 #expect(identity.processID == child)
                 // Its end can be waited for, though another process may have its number by now.
                 if case .success(let ended)? = process.elements.first {
-                    #expect(try !sysPoll(ended.rawValue, .readable, until: Watchdog.deadline).isEmpty)
+                    #expect(try !sysPoll(ended.descriptor.rawValue, .readable, until: Watchdog.deadline).isEmpty)
                 }
             }
         }

@@ -260,6 +260,7 @@ private final class Held: Sendable {
     let question: MachMessage
     let asker: TestThread<Int32>
     private let answers: MachPort
+    private let parent = PeerIdentity.current
 
     init(_ bench: Bench) throws {
         port = try bench.port()
@@ -293,6 +294,7 @@ private final class Held: Sendable {
             expect("\(name) send") { () throws(PortError) in try right.send(MachMessage(), within: .zero) }
             expect("\(name) trySend") { () throws(PortError) in _ = try right.trySend(MachMessage()) }
             expect("\(name) request") { () throws(PortError) in _ = try right.request(MachMessage()) }
+            expect("\(name) owner") { () throws(PortError) in _ = try right.owner }
             expect("\(name) death") { () throws(PortError) in try right.notifyWhenDead {} }
             expect("\(name) room") { () throws(PortError) in try right.notifyWhenSendPossible(on: loop) { _ in } }
             expect("\(name) request of a task") { () throws(PortError) in
@@ -313,6 +315,8 @@ private final class Held: Sendable {
                 _ = try await messages.next()
             }
         }
+        expect("sender's process") { () throws(PortError) in _ = try request.sender.openProcess() }
+        expect("parent's process") { () throws(PortError) in _ = try parent.openProcess() }
         if !request.isCancelled { failures.append("the reply is awaited") }
         request.setCancellationHandler {}
         if !question.isCancelled { failures.append("the reply in memory is awaited") }

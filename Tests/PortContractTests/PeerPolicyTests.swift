@@ -95,10 +95,10 @@ import Testing
 
     /// What `open` gives the policy of a port, when a client connects.
     private func openedProcess(
-        on bench: Bench, by open: @escaping @Sendable (borrowing ConnectingPeer) -> Result<SharedDescriptor, PortError>
-    ) throws -> Result<SharedDescriptor, PortError> {
+        on bench: Bench, by open: @escaping @Sendable (borrowing ConnectingPeer) -> Result<PeerProcess, PortError>
+    ) throws -> Result<PeerProcess, PortError> {
         let port = try bench.port()
-        let opened = Recorder<Result<SharedDescriptor, PortError>>()
+        let opened = Recorder<Result<PeerProcess, PortError>>()
         port.setPeerPolicy(
             PeerPolicy { peer in
                 opened.append(open(peer))
@@ -110,7 +110,7 @@ import Testing
         return try #require(opened.elements.first)
     }
 
-    @Test("a descriptor of the peer's process can be waited on")
+    @Test("a policy can open the peer's process")
     func process() async throws {
         try await onBench(over: .socket) { bench in
             let opened = try openedProcess(on: bench) { peer in
@@ -118,7 +118,7 @@ import Testing
             }
             switch opened {
             // This process, which has not ended.
-            case .success(let process): #expect(try sysPoll(process.rawValue, .readable, until: .distantPast).isEmpty)
+            case .success(let process): #expect(!process.hasEnded && process.identity == .current)
             // Where the system refuses it.
             case .failure(let error):
                 #expect("\(error)".contains("this system gives no descriptor of a peer's process"))

@@ -107,6 +107,22 @@ func useDomain(_ path: String) throws(PortError) {
     port.invalidate()
 }
 
+/// Opens the process that owns a port, and says what is known of it, and what the kernel says about a signal.
+func openOwner(_ directory: String, _ name: String) throws(PortError) {
+    let right = try nameServer(in: directory).lookUp(name)
+    let process = try right.owner.openProcess()
+    say("owner \(process.identity.processID)")
+    say(process.startTime == nil ? "no start" : "a start")
+    say(process.supplementaryGroups == nil ? "no groups" : "groups")
+    do throws(PortError) {
+        try process.signal(0)
+        say("signal")
+    } catch {
+        say("no signal: \(error.systemError.map { "\($0.code)" } ?? "")")
+    }
+    say(process.hasEnded ? "has ended" : "runs")
+}
+
 /// Connects to a socket and says what its listener sends: bytes in hexadecimal, or nothing before it hangs up.
 func connectRaw(_ path: String) {
     do throws(SystemError) {

@@ -19,6 +19,7 @@
 //   traced-fault DIRECTORY                lets itself be traced, and traps in a handler
 //   traced DIRECTORY                      lets itself be traced; "traced", then a timer fires until its input ends
 //   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then becomes "activated"
+//   owner DIRECTORY NAME                  opens the process that owns a port: "owner NUMBER", what of it is known, "runs"
 //   connect-raw PATH                      connects to a socket's path as a stranger would; "received" what comes back
 //   variable NAME                         says "variable VALUE" of the environment, or "no variable"
 //   launch                                launches a worker process, asks it, and shuts it down (Commands.swift)
@@ -80,6 +81,7 @@ do throws(PortError) {
     case ("traced", 1): try traced(rest[0])
     case ("traced-fault", 1): try tracedFault(rest[0])
     case ("activated-again", 2): try activatedAgain(rest[0], rest[1])
+    case ("owner", 2): try openOwner(rest[0], rest[1])
     case ("connect-raw", 1): connectRaw(rest[0])
     case ("variable", 1): say(sysEnvironment(rest[0]).map { "variable \($0)" } ?? "no variable")
     case ("launch", 0): try launch()

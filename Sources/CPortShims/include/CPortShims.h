@@ -93,6 +93,8 @@ int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *gr
 int shim_peer_groups(int socket, unsigned *groups, int capacity, int *count);
 /* A descriptor of the peer's process, close-on-exec; -1 and ENOPROTOOPT before Linux 6.5. */
 int shim_peer_process(int socket);
+/* The peer's security label; -1 and ERANGE when it has more than `capacity` bytes: `length` is their number. */
+int shim_peer_label(int socket, char *label, int capacity, int *length);
 /* Whether a process descriptor has an inode of its own. */
 int shim_is_of_process_files(int process);
 int shim_accept(int socket);

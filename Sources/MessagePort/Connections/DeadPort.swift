@@ -29,6 +29,7 @@ package final class DeadPort: PortEndpoint {
         throw PortError(.deadName)
     }
 
+    package func owner() throws(PortError) -> PeerIdentity { throw PortError(.deadName) }
     package func address() -> PortAddress { path }
     package func awaitDeath(_ notice: DeathNotice) -> Cancellation {
         notice.notify()

@@ -50,6 +50,8 @@ package final class RemotePort: PortEndpoint {
         if isInherited { throw PortError(.forkedProcess).at("the port at \(portAddress.path)") }
     }
 
+    package func owner() throws(PortError) -> PeerIdentity { try reached().peer }
+
     package func address() -> PortAddress { portAddress }
 
     package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {

@@ -105,15 +105,20 @@ package final class SocketConnection: Sendable {
     private let forkGuard = ForkGuard()  // immutable
 
     /// Takes over a connected socket, whose messages are for the port; at the right's end that is nil. Without a `peer`
-    /// the kernel is asked for the process at the other end; for a socket pair it names its creator.
+    /// the kernel is asked for the process at the other end; for a socket pair it names its creator. Without `way` the
+    /// kernel finds that process by the socket, too, when it is to be opened.
     ///
     /// - Throws: ``PortError`` when the kernel does not name the process at the other end.
-    init(_ descriptor: SharedDescriptor, port: (any MessageSink)?, peer: PeerIdentity? = nil) throws(PortError) {
+    init(
+        _ descriptor: SharedDescriptor, port: (any MessageSink)?, peer: PeerIdentity? = nil,
+        opened way: ConnectionTable.Peer? = nil
+    ) throws(PortError) {
         self.descriptor = descriptor
         sender = PacketSender(descriptor, isPortsEnd: port != nil)
         self.port = port.map { ReleasableReference($0) }
         self.peer = if let peer { peer } else { try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue)) }
         owner = PeerID(self.peer, on: descriptor.rawValue)
+        ConnectionTable.shared.add(way ?? .connected(descriptor), as: self.peer.connection)
     }
 
     /// Takes over a socket that is connected to a port, at the right's end.
@@ -123,7 +128,10 @@ package final class SocketConnection: Sendable {
         try self.init(descriptor, port: nil)
     }
 
-    deinit { close(PortError(.peerDied)) }
+    deinit {
+        if isInherited { ConnectionTable.shared.removeInherited(peer.connection) }
+        close(PortError(.peerDied))
+    }
 
     /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
     var isInherited: Bool { forkGuard.isInherited }
@@ -193,6 +201,7 @@ package final class SocketConnection: Sendable {
             return (old, unanswered, abandoned)
         }
         guard let (old, unanswered, abandoned) = cleanup else { return }
+        ConnectionTable.shared.remove(peer.connection)
         receiver.ring.object?.close()
         receiver.ringEnd.object?.wakeChannel.end()
         sysShutDown(descriptor.rawValue)  // also wakes a parked loop

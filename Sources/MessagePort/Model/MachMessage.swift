@@ -133,7 +133,8 @@ extension MachMessage {
         set { envelope.replyTarget = newValue }
     }
 
-    /// The process that sent it: this one, unless it came from another.
+    /// The process that sent it: this one, unless it came from another. ``PeerIdentity/openProcess()`` opens it while
+    /// the connection lives over which the message came.
     public var sender: PeerIdentity {
         remoteSender ?? .current
     }

@@ -26,6 +26,9 @@ package protocol PortEndpoint: AnyObject, Sendable {
     /// The same in a task, which blocks no thread while it waits.
     nonisolated(nonsending) func reach(waiting wait: TaskWaiter) async throws(PortError)
 
+    /// The process that receives from the port. Connects, but does not wait.
+    func owner() throws(PortError) -> PeerIdentity
+
     /// Whether replies come without a loop that receives them.
     var repliesInMemory: Bool { get }
 
@@ -67,6 +70,11 @@ extension PortEndpoint {
     func naming(_ error: PortError) -> PortError {
         if error.code == .forkedProcess { return error }
         return error.at(label.hasPrefix("port of") || label.hasPrefix("port at") ? "the \(label)" : label)
+    }
+
+    package func owner() throws(PortError) -> PeerIdentity {
+        try checkProcess()
+        return .current
     }
 
     package var repliesInMemory: Bool { true }

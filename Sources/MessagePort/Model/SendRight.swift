@@ -39,6 +39,29 @@ public struct SendRight: Hashable, Sendable {
     /// end.
     public var isDead: Bool { destination.isFoundDead() }
 
+    /// The process that owns the port: this one, or the one at the other end of the connection, as the kernel noted it.
+    /// ``PeerIdentity/openProcess()`` opens it while the connection lives, which it does while there is a right here.
+    ///
+    /// A right that came in a message, and was not used yet, connects. That does not wait. Once it is known it stays
+    /// known, also when the port is gone.
+    ///
+    /// The kernel names the process that began to listen at the port's socket. For a name that a supervisor declared
+    /// (`PortNameServer.checkIn`) that is the supervisor, whichever process has checked in; the `sender` of a reply is
+    /// the same.
+    ///
+    /// - Throws: ``PortError/Code/deadName`` when the port was gone before this process had connected to it;
+    ///   ``PortError/Code/peerRefused``, ``PortError/Code/sendTimedOut`` when too many wait to be accepted,
+    ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``; ``PortError/Code/forkedProcess``.
+    public var owner: PeerIdentity {
+        get throws(PortError) {
+            do throws(PortError) {
+                return try destination.owner()
+            } catch {
+                throw destination.naming(error)
+            }
+        }
+    }
+
     /// Sends a message, waiting while the port's queue is full.
     ///
     /// Messages of one thread over one right arrive in the order in which they were sent. Returning means that the

@@ -48,11 +48,6 @@ public struct PeerPolicy: Sendable {
     }
 }
 
-extension PortError.StaticReason {
-    fileprivate static let noPeerProcess = Self(
-        "this system gives no descriptor of a peer's process, which takes Linux 6.5 and no filter")
-}
-
 /// A process that has connected to a port and waits to be admitted.
 public struct ConnectingPeer: ~Copyable {
     /// Its identity, as the kernel noted it when it connected.
@@ -71,21 +66,10 @@ public struct ConnectingPeer: ~Copyable {
         return try PortError.converting(sysPeerGroups(socket.rawValue))
     }
 
-    /// A descriptor of the process (`pidfd_open(2)`): it identifies this process alone, even when its number is given
-    /// to another. It is readable once the process has ended.
+    /// Opens the process: no other process can take its place, even if it ends and another one gets its number. Opened
+    /// later, by its ``identity``, it is the same while the connection lives.
     ///
-    /// To read `/proc/<process>/exe`, open this first, read the link, and then check that this is not readable: then
-    /// what you read belongs to the peer.
-    ///
-    /// - Returns: a descriptor that closes with the last reference to it.
-    /// - Throws: ``PortError/Code/systemCallFailed`` with `ESRCH` when the process has ended, with `ENOPROTOOPT` on a
-    ///   kernel older than Linux 6.5, and with the error of a filter that refuses it;
-    ///   ``PortError/Code/descriptorLimit``.
-    public func openProcess() throws(PortError) -> SharedDescriptor {
-        do throws(SystemError) {
-            return SharedDescriptor(try sysPeerProcess(socket.rawValue))
-        } catch {
-            throw PortError(error, subject: Refusals.peerProcess.error == error ? .reason(.noPeerProcess) : nil)
-        }
-    }
+    /// - Returns: the process, which had not ended.
+    /// - Throws: as ``PeerIdentity/openProcess()``, except for `connectionEnded` and `forkedProcess`.
+    public func openProcess() throws(PortError) -> PeerProcess { try PeerProcess(identity, at: socket) }
 }

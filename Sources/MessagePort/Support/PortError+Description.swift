@@ -80,6 +80,8 @@ extension PortError: CustomStringConvertible {
             "The environment names a bootstrap port that cannot be; start the program as a worker, or take the variable out.",
         .tooManyConnections:
             "The port lets one process have this many connections and no more; let go of rights, or share one connection.",
+        .connectionEnded:
+            "The connection to the process has ended, so it cannot be opened any more; open it while the connection lives.",
         .cancelled: "The task that waited was cancelled; there is nothing left to do.",
         .remoteError: "The receiver answered with an error of its own; do what its code asks for.",
         .wouldDeadlock:

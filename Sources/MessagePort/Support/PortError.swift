@@ -159,6 +159,8 @@ extension PortError.Code {
     public static let bootstrapInvalid = Self(34, "bootstrapInvalid")
     /// This process has as many connections to the port as the port lets one process have (``PeerLimits/connections``).
     public static let tooManyConnections = Self(35, "tooManyConnections")
+    /// The connection to the process has ended, so the kernel can no longer say which process it was.
+    public static let connectionEnded = Self(36, "connectionEnded")
 
     /// The kernel gives this user no further watch of a directory (`fs.inotify.max_user_instances`,
     /// `fs.inotify.max_user_watches`).
@@ -185,8 +187,8 @@ extension PortError.Code {
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
         .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
         .malformedContent, .peerNotReading, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning,
-        .bootstrapInvalid, .tooManyConnections, .watchLimit, .nameWaitTimedOut, .activationInvalid, .nameNotDeclared,
-        .alreadyCheckedIn, .servedElsewhere, .notWatchable, .nameNotAllowed,
+        .bootstrapInvalid, .tooManyConnections, .connectionEnded, .watchLimit, .nameWaitTimedOut, .activationInvalid,
+        .nameNotDeclared, .alreadyCheckedIn, .servedElsewhere, .notWatchable, .nameNotAllowed,
     ]
 }
 

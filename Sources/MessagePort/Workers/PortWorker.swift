@@ -280,7 +280,9 @@ extension PortWorker {
             do throws(PortError) {
                 try record.watch(process: process)
                 let child = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
-                try sockets.add(SocketConnection(end, port: port.localPort, peer: child))
+                let connection = try SocketConnection(
+                    end, port: port.localPort, peer: child, opened: .launched(record.process, end))
+                try sockets.add(connection)
             } catch {
                 // By its number only while there is no process descriptor.
                 if record.process == nil { sysKillAndReap(process) } else { record.killProcess() }

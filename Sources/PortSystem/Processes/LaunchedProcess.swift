@@ -36,6 +36,16 @@ package final class LaunchedProcess: Sendable {
         }
     }
 
+    /// A descriptor of the process, which may be retained for longer than this.
+    ///
+    /// - Throws: the system's refusal, where it gives no process descriptors.
+    package func openProcess() throws(SystemError) -> SharedDescriptor {
+        guard case .descriptor(let descriptor) = end else {
+            throw Refusals.processDescriptor.error ?? SystemError(ENOSYS)
+        }
+        return descriptor
+    }
+
     /// Starts watching a child.
     ///
     /// - Returns: nil when the child has ended and was reaped, by other code or by the kernel, because the program

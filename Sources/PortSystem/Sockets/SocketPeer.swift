@@ -15,16 +15,49 @@ package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process:
 ///
 /// - Throws: `ENOPROTOOPT` on a kernel that does not report them (before Linux 4.13).
 package func sysPeerGroups(_ socket: CInt) throws(SystemError) -> [gid_t] {
-    var capacity: CInt = 32
-    while true {
-        var groups = [gid_t](repeating: 0, count: Int(capacity))
-        var count: CInt = 0
-        do throws(SystemError) {
+    Array(
+        try readGrowing(from: 32) { (capacity, count) throws(SystemError) in
+            var groups = [gid_t](repeating: 0, count: Int(capacity))
             // ENOPROTOOPT is the error of a kernel that does not know the option.
             try Refusals.peerGroups.remember({ $0.isRefusal || $0.code == ENOPROTOOPT }) { () throws(SystemError) in
                 _ = try retrying(.getsockopt) { unsafe shim_peer_groups(socket, &groups, capacity, &count) }
             }
-            return Array(groups.prefix(Int(count)))
+            return groups
+        })
+}
+
+/// The label that a security module (SELinux, AppArmor, Smack) had for the process at the other end when the connection
+/// was made, without the NUL that some end it with; nil when no module has one, or the system refuses the question.
+package func sysPeerLabel(_ socket: CInt) throws(SystemError) -> String? {
+    do throws(SystemError) {
+        let bytes = try readGrowing(from: 256) { (capacity, count) throws(SystemError) in
+            var label = [CChar](repeating: 0, count: Int(capacity))
+            _ = try retrying(.getsockopt) { unsafe shim_peer_label(socket, &label, capacity, &count) }
+            return label
+        }
+        let label = bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        return label.isEmpty ? nil : String(decoding: label, as: UTF8.self)
+    } catch {
+        if error.code == ENOPROTOOPT || error.isRefusal { return nil }
+        throw error
+    }
+}
+
+/// Reads a list whose length is not known: again with as much room as the kernel has asked for, until it fits.
+///
+/// - Parameters:
+///   - capacity: how many elements there is room for at first.
+///   - read: reads at most that many, and sets how many there are; throws ERANGE when there are more.
+/// - Returns: the list.
+/// - Throws: what `read` throws; ERANGE too, when it asks for no more room.
+func readGrowing<Element>(
+    from capacity: CInt, _ read: (_ capacity: CInt, _ count: inout CInt) throws(SystemError) -> [Element]
+) throws(SystemError) -> ArraySlice<Element> {
+    var capacity = capacity
+    while true {
+        var count: CInt = 0
+        do throws(SystemError) {
+            return try read(capacity, &count).prefix(Int(count))
         } catch {
             guard error.code == ERANGE, count > capacity else { throw error }
             capacity = count
@@ -34,13 +67,31 @@ package func sysPeerGroups(_ socket: CInt) throws(SystemError) -> [gid_t] {
 
 /// A descriptor of the process at the other end of a connected Unix socket (`pidfd`), even when its number was reused.
 ///
-/// - Throws: `ENOPROTOOPT` before Linux 6.5, and the other errors that `Refusals.peerProcess` remembers; `ESRCH` when
-///   the process has ended and was reaped, `EMFILE`.
+/// - Throws: `ESRCH` when the process has ended and was reaped: kernels before Linux 6.16 give no descriptor then, with
+///   an error that depends on the kernel; later ones give one. `ENOPROTOOPT` before Linux 6.5, and the other errors
+///   that `Refusals.peerProcess` remembers; `EMFILE`.
 package func sysPeerProcess(_ socket: CInt) throws(SystemError) -> FileDescriptor {
-    let number = try Refusals.peerProcess.remember({ $0.code == ENOPROTOOPT || $0.isRefusal && $0.code != EINVAL }) {
-        () throws(SystemError) in try retrying(.getsockopt) { shim_peer_process(socket) }
+    do throws(SystemError) {
+        let number = try Refusals.peerProcess.remember({
+            $0.code == ENOPROTOOPT || $0.isRefusal && ($0.code != EINVAL || isEachPeerInvalid())
+        }) { () throws(SystemError) in try retrying(.getsockopt) { shim_peer_process(socket) } }
+        return FileDescriptor(owning: number)
+    } catch {
+        let hasEnded = error.code == ENODATA || error.code == EINVAL && Refusals.peerProcess.error == nil
+        throw hasEnded ? SystemError(ESRCH) : error
     }
-    return FileDescriptor(owning: number)
+}
+
+/// Whether the system answers EINVAL for this process, too, which has not ended.
+private func isEachPeerInvalid() -> Bool {
+    do throws(SystemError) {
+        let (end, other) = try sysPacketSocketPair()
+        defer { withExtendedLifetime(other) {} }
+        _ = FileDescriptor(owning: try retrying(.getsockopt) { shim_peer_process(end.rawValue) })
+        return false
+    } catch {
+        return error.code == EINVAL
+    }
 }
 
 /// The number that the kernel assigns to the process at the other end of a socket, and to no other process until the

@@ -46,7 +46,7 @@ struct Doctor: Sendable {
         ) { try SystemProbe.processWait() },
         .call(
             "SO_PEERPIDFD", since: "Linux 6.5",
-            cost: "ConnectingPeer.openProcess() throws, and peers of other PID namespaces are counted by connection."
+            cost: "PeerIdentity.openProcess() throws, and peers of other PID namespaces are counted by connection."
         ) {
             let (end, other) = try sysPacketSocketPair()
             defer { withExtendedLifetime(other) {} }
