@@ -53,14 +53,13 @@ int shim_allowed_processor_count(void) {
 
 int shim_name_thread(const char *name) { return pthread_setname_np(pthread_self(), name); }
 
-static unsigned fork_count;
+unsigned shim_forks;
 
-static void count_fork(void) { fork_count++; }
+static void count_fork(void) { shim_forks++; }
 
 /* The C library calls count_fork in each new child, before fork returns there: no other thread exists then. */
 __attribute__((constructor)) static void register_count(void) { pthread_atfork(NULL, NULL, count_fork); }
 
-unsigned shim_fork_count(void) { return fork_count; }
 
 static _Thread_local void *thread_cache;
 

@@ -109,7 +109,10 @@ int shim_start_thread(uintptr_t *thread, size_t stackSize, void *(*body)(void *)
 int shim_join_thread(uintptr_t thread);
 int shim_detach_thread(uintptr_t thread);
 /* How many forks there were between the start of the program and this process. */
-unsigned shim_fork_count(void);
+static inline unsigned shim_fork_count(void) {
+    extern unsigned shim_forks;
+    return shim_forks;
+}
 /* The calling thread's pointer, faster than pthread_getspecific: it is not released when the thread ends. */
 void *shim_thread_cache(void);
 /* Whether the build is without the thread sanitizer and the address sanitizer. */

@@ -104,29 +104,26 @@ extension LocalPort {
         {
             return .accepted(wasEmpty: false)
         }
-        // Set only where there is something to do, each by itself: a returned value, or a group of them, is copied, and
-        // that counts references.
-        var (sources, task) = (SourceList?.none, TaskWaiter?.none)
-        var dropped: [MachMessage] = []
+        // Set only where there is something to do: a returned value is copied, and that counts references.
+        var sources: SourceList?
+        var rare: (task: TaskWaiter?, dropped: [MachMessage])?
         let admission = state.withLock { state in
             let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: sender)
             if case .accepted(let wasEmpty) = admission {
                 if wasEmpty, !state.isReceivedExclusively { sources = state.sources }
-                if state.hasColdState { task = state.nextTask() }
-                if readsAhead { dropped = state.mailbox.removeDropped() }
+                if state.hasColdState || readsAhead {
+                    rare = (state.nextTask(), readsAhead ? state.mailbox.removeDropped() : [])
+                }
                 if exceedingLimit { hasRoom = state.mailbox.hasRoomForSockets }
             }
             return admission
         }
         sources?.ring()
-        task?.wake()
-        if !dropped.isEmpty { bounce(dropped) }
+        if let rare {
+            rare.task?.wake()
+            for message in rare.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
+        }
         return admission
-    }
-
-    /// Notifies the senders of messages that the policy dropped.
-    private func bounce(_ dropped: [MachMessage]) {
-        for message in dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
     }
 }
 
