@@ -77,6 +77,20 @@ package final class RightsTable: Sendable {
         }
     }
 
+    /// The same in a task, which blocks no thread while the port's backlog is full.
+    nonisolated(nonsending) package func right(to address: PortAddress, waiting wait: TaskWaiter)
+        async throws(PortError) -> SendRight?
+    {
+        let destination = destination(at: address) { !$0.pollDeath() }
+        do throws(PortError) {
+            try await destination.reach(waiting: wait)
+            return SendRight(destination)
+        } catch {
+            if error.code == .deadName { return nil }
+            throw error
+        }
+    }
+
     /// The right to the port at an address that came in a message. Does not check whether the port exists: the right
     /// finds out when it is used.
     func right(receivedAt address: PortAddress) -> SendRight {

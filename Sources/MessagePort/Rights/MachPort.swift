@@ -382,6 +382,7 @@ extension MachPort {
     ///
     /// - Parameter limit: how long to wait. Zero or less only checks.
     /// - Returns: whether no reply was waiting at some moment of the call; false when the limit passed first.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     @discardableResult
     public static func flushReplies(within limit: Duration) -> Bool {
         UnflushedReplies.current.waitUntilSent(until: .after(limit))

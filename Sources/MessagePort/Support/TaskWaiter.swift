@@ -61,7 +61,7 @@ package final class TaskWaiter: Sendable {
     }
 
     /// Ends the wait's time limit.
-    func finish() {
+    package func finish() {
         AlarmClock.shared.stop(state.withLock { $0.alarm.take() })
     }
 

@@ -84,11 +84,31 @@ extension SendRight {
     ///   - limit: how long to wait for room. A first message finds room at once.
     /// - Throws: as `send(_:within:)`; ``PortError/Code/deadName`` when the launcher is gone, or has abandoned this
     ///   worker.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func checkIn(
         _ port: MachPort, components: [MachMessage.Component] = [], within limit: Duration = .seconds(10)
     ) throws(PortError) {
-        let message = MachMessage(id: MachMessage.checkIn, components: components, replyPort: port.makeSendRight())
-        try send(message, within: limit)
+        try send(Self.checkInMessage(port, components), within: limit)
+    }
+
+    /// Reports to the launcher of this worker that it runs, and how to reach it, and suspends the task while there is
+    /// no room.
+    ///
+    /// Otherwise as the blocking form.
+    ///
+    /// - Parameters:
+    ///   - port: the worker's port; the launcher gets a right to it.
+    ///   - components: what else the launcher should know.
+    ///   - limit: how long to wait for room. A first message finds room at once.
+    /// - Throws: what the blocking form throws; ``PortError/Code/cancelled``: the launcher was not notified.
+    nonisolated(nonsending) public func checkIn(
+        _ port: MachPort, components: [MachMessage.Component] = [], within limit: Duration = .seconds(10)
+    ) async throws(PortError) {
+        try await send(Self.checkInMessage(port, components), within: limit)
+    }
+
+    private static func checkInMessage(_ port: MachPort, _ components: [MachMessage.Component]) -> MachMessage {
+        MachMessage(id: MachMessage.checkIn, components: components, replyPort: port.makeSendRight())
     }
 
     /// The right to the port of the process that launched this one as a worker. `bootstrap_port` of Mach.
