@@ -197,4 +197,25 @@ import Testing
             other.invalidate()
         }
     }
+
+    @Test("A22: an invalid remote object equals the fresh one for its port, not the one for its name's next port (M19)")
+    func successor() async throws {
+        try await withFixture { fixture in
+            var local = try fixture.local()
+            let first = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
+            var known = [first: "first"]
+            first.invalidate()
+            let second = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
+            #expect(second !== first && second == first)
+            #expect(known[second] == "first" && known[first] == "first")
+            local.invalidate()
+            #expect(second == first)
+            local = try fixture.local()
+            let third = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
+            #expect(third != first && third != second)
+            known[third] = "third"
+            #expect(known.count == 2)
+            local.invalidate()
+        }
+    }
 }

@@ -82,7 +82,8 @@ public final class RemoteMessagePort: Sendable {
 }
 
 extension RemoteMessagePort: Hashable {
-    /// Remote ports are equal when they are rights to the same port.
+    /// Remote ports are equal when they are rights to the same port, whether or not one of them was invalidated: `===`
+    /// compares the objects, as CFMessagePort does.
     public static func == (left: RemoteMessagePort, right: RemoteMessagePort) -> Bool { left.right == right.right }
 
     /// Hashes the right.
