@@ -38,6 +38,17 @@ package final class RightsTable: Sendable {
         withExtendedLifetime(other) {}
     }
 
+    /// Enters a port of another process to which this one is connected from its beginning. A port that is known by the
+    /// address stays.
+    func enter(_ port: RemotePort, at address: PortAddress) {
+        let known = entries.withLock { entries -> (any PortEndpoint)? in
+            let known = entries[address]?.destination
+            if known == nil { entries[address] = Entry(other: port) }
+            return known
+        }
+        withExtendedLifetime(known) {}
+    }
+
     /// What an address leads to, as far as this process knows.
     func destination(at address: PortAddress) -> (any PortEndpoint)? { entries.withLock { $0[address]?.destination } }
 

@@ -167,7 +167,7 @@ extension SendRight {
     ///
     /// - Parameter limit: how long to wait for the answer.
     /// - Returns: the statistics; nil when no answer came: the port is gone, its owner is busy for longer than the
-    ///   limit, or does not know the query; or the right has no address, like that of ``bootstrap()``.
+    ///   limit, or does not know the query; or the right has no address, as that of ``bootstrap()`` may have none.
     /// - Throws: ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``,
     ///   ``PortError/Code/systemCallFailed``.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
