@@ -9,7 +9,7 @@ import Synchronization
 /// A worker that this process has launched, a thread or a child process: its check-in, the right to its port, its end.
 ///
 /// A worker begins with one right, to ``port``, and checks in there: it sends a message with the id
-/// ``MachMessage/checkIn`` and its own port as the reply port (``SendRight/checkIn(_:components:within:)``). Wait for
+/// ``MachMessage/checkIn`` and its own port as the reply port (`SendRight.checkIn(_:components:within:)`). Wait for
 /// that with `checkIn(within:)`. What else the worker sends there comes to ``port``: schedule it, or receive from it.
 /// `Docs/CheckIn.md` describes the protocol.
 ///

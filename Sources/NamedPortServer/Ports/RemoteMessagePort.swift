@@ -7,7 +7,7 @@ import Synchronization
 
 /// A named port as its clients see it, in this process or another. `CFMessagePortCreateRemote`.
 ///
-/// ``shared(name:nameServer:)`` gives the process's one object for a port and its name; ``init(name:nameServer:)``
+/// `shared(name:nameServer:)` gives the process's one object for a port and its name; `init(name:nameServer:)`
 /// makes another, with an end of its own. When the last reference goes, the object is invalidated.
 ///
 /// `Docs/CFMessagePort.md` names the counterpart of each function of CFMessagePort.

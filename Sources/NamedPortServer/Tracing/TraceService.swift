@@ -31,7 +31,7 @@ public final class TraceService: Sendable {
     private let thread: ResidentThread  // immutable
     private let forkGuard = ForkGuard()  // immutable
 
-    /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until ``stop()``.
+    /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until `stop()`.
     ///
     /// The service has a thread of its own, so it answers also while the loops are busy. Only in a process that
     /// `portctl trace` has started, it writes the trace at the process's end, and for that handles the signals that

@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// Its loop runs in the default mode. A source of its own keeps it alive: neither `stop()` of the loop nor removing
 /// everything else ends it. It ends after ``stop()``, or when this object is released: it executes what was posted
-/// before, ends its loop, and is gone. ``join(within:)`` waits for that. A reference to ``loop`` does not keep the
+/// before, ends its loop, and is gone. `join(within:)` waits for that. A reference to ``loop`` does not keep the
 /// thread alive: in an optimized build a variable may be released right after its last use, so store the thread in a
 /// property, or use `withExtendedLifetime`, as long as its loop is to run.
 ///
