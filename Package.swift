@@ -23,6 +23,7 @@ let examples = [
     "pool": "WorkerPool",
     "progress": "Progress",
     "loops": "OtherLoops",
+    "spawned": "Spawned",
 ]
 
 let package = Package(

@@ -148,17 +148,26 @@ import Testing
         }
     }
 
-    @Test("the parent needs no socket, no name and no directory")
+    #if PORT_FAULTS
+    @Test("the parent needs no name; where it can have no socket, its worker checks in, and passes on a dead name")
     func noNames() async throws {
         try await withWorkers { scratch in
-            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
-            _ = try worker.checkIn(within: longTimeout)
+            let (worker, hits) = try SystemCallFaults.with([.init(.listen, .fail(EACCES))]) {
+                try PortWorker.launchProcess(scratch.worker("passing"))
+            }
+            #expect(hits == 1)
+            let right = try worker.checkIn(within: longTimeout)
             let files = try sysList(scratch.path("swift-ports/sockets"))
             #expect(files.count { !$0.hasSuffix(".lock") } == 1, "the worker's own socket alone: \(files)")
             #expect(worker.port.localPort.state.withLock { $0.coldState.address } == nil)
-            try worker.shutDown(asking: leave, within: longTimeout)
+            let other = try PortWorker.launchProcess(scratch.worker("serve"))
+            let request = MachMessage(id: 98, components: [.right(try other.checkIn(within: longTimeout))])
+            let reply = try right.request(request, sendLimit: longTimeout, replyLimit: longTimeout)
+            #expect(reply.text == "error deadName")
+            for worker in [worker, other] { try worker.shutDown(asking: leave, within: longTimeout) }
         }
     }
+    #endif
 
     @Test("the child has standard input, output and error, the bootstrap descriptor, and no other")
     func descriptors() async throws {

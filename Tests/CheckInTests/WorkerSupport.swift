@@ -48,12 +48,20 @@ extension SendRight {
 extension Trait where Self == LeakCheck {
     /// The leak check, with the threads of the library that a test must not leave behind.
     static var workers: Self {
-        .leakCheck(threadNames: ["port worker"], warmingUp: { ReservedDescriptor.shared.reserve() })
+        .leakCheck(threadNames: ["port worker"], warmingUp: makeDirectory)
     }
 
     /// The same, for tests with waiting threads that are not joined: for the async forms, and for ends of processes
     /// where there are no process descriptors.
     static var asyncWorkers: Self {
-        .leakCheck(threadNames: ["port worker"], settles: true, warmingUp: { ReservedDescriptor.shared.reserve() })
+        .leakCheck(threadNames: ["port worker"], settles: true, warmingUp: makeDirectory)
     }
+}
+
+/// Makes what the process retains once it has had a port with an address: its directory, and the spare descriptor.
+@Sendable private func makeDirectory() throws {
+    ReservedDescriptor.shared.reserve()
+    let port = MachPort()
+    _ = try port.localPort.address()
+    port.invalidate()
 }

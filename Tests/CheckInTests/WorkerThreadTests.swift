@@ -22,6 +22,31 @@ import Testing
         }
     }
 
+    @Test("a task of a worker checks in, too, and does not when it is cancelled")
+    func checkInTask() async throws {
+        let codes = Recorder<PortError.Code?>("the ends of check-ins")
+        let worker = try PortWorker.launchThread { parent in
+            let port = MachPort()
+            try port.schedule()
+            for isCancelled in [true, false] {
+                Task {
+                    if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
+                    do throws(PortError) {
+                        try await parent.checkIn(port, components: [.bytes([7])], within: longTimeout)
+                        codes.append(nil)
+                    } catch {
+                        codes.append(error.code)
+                    }
+                }
+                codes.waitUntilCount(isCancelled ? 1 : 2)
+            }
+        }
+        _ = try await worker.checkIn(within: longTimeout)
+        #expect(await codes.waitUntilCount(2) == [.cancelled, nil])
+        #expect(worker.checkInMessage?.bytes == [7])
+        try await worker.shutDown(within: longTimeout)
+    }
+
     @Test("the identity names the thread as the kernel does")
     func identity() async throws {
         try await onNewThread {

@@ -29,7 +29,7 @@ private actor Pinned {
             let pinned = Pinned(to: thread.loop)
             await pinned.touch()
             thread.stop()
-            thread.join()
+            await thread.join()
             await pinned.touch()
         }
         expectSentence("has work for a run loop whose thread has ended. Keep the thread (a ResidentThread", in: result)
@@ -63,8 +63,13 @@ private actor Pinned {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let thread = try ResidentThread(name: "resident")
             try thread.perform { thread.join() }
-            thread.join()
+            await thread.join()
         }
         expectSentence("A resident thread cannot wait for its own end. Call `stop` there", in: result)
+        let inTask = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let thread = try ResidentThread(name: "resident")
+            _ = await Task(executorPreference: thread.loop) { await thread.join() }.value
+        }
+        expectSentence("A resident thread cannot wait for its own end. Call `stop` there", in: inTask)
     }
 }

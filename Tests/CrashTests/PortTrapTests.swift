@@ -89,4 +89,13 @@ import Testing
             }
         }
     }
+
+    @Test("a bootstrap port in place of standard output, standard error or no descriptor traps", arguments: [-1, 1, 2])
+    func bootstrapNumber(number: CInt) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [number] in
+            _ = try PortBootstrap(to: MachPort()).environment(inheritedAs: number)
+        }
+        expectSentence(
+            "A program cannot inherit its bootstrap port as descriptor \(number). Choose 0, or 3 or more.", in: result)
+    }
 }

@@ -97,7 +97,7 @@ struct PortctlActivateTests {
         try await withScratchDirectory { scratch in
             let script = (ignores ? "trap '' TERM; " : "") + "echo $$; exec sleep 10000"
             let supervisor = try await activate("name", in: scratch, ["--", "sh", "-c", script])
-            let right = try PortNameServer(directory: scratch.path("names")).lookUp("name")
+            let right = try await PortNameServer(directory: scratch.path("names")).lookUp("name")
             let line = try await offThePool { try supervisor.nextLine() }
             let command = try #require(line.flatMap { Int32($0) })
             supervisor.kill(SIGINT)
@@ -156,7 +156,7 @@ struct PortctlActivateTests {
     func givenUp() async throws {
         try await withScratchDirectory { scratch in
             let supervisor = try await activate("name", in: scratch, ["--", "sh", "-c", "exit 3"])
-            let right = try PortNameServer(directory: scratch.path("names")).lookUp("name")
+            let right = try await PortNameServer(directory: scratch.path("names")).lookUp("name")
             let result = try await supervisor.waitForExit()
             #expect(result.end == .exited(1))
             let lines = result.output.split(separator: "\n").map(String.init)

@@ -103,7 +103,7 @@ struct PortctlWatchTests {
     func fullQueue() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("slow", in: scratch, ["--", "sh", "-c", "cat >/dev/null"])
-            let right = try PortNameServer(directory: scratch.path("names")).lookUp("slow")
+            let right = try await PortNameServer(directory: scratch.path("names")).lookUp("slow")
             // The request gives the thread a loop: it is waited for.
             try await onNewThread {
                 for _ in 0..<80 { try right.send(MachMessage(id: 1), within: Watchdog.longTimeout) }

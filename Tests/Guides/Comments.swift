@@ -41,6 +41,14 @@ func commentOnDispatcher(_ port: MachPort, queue: DispatchQueue) throws {
     try port.setDispatcher { queue.async(execute: $0) }
 }
 
+func commentOnBootstrap(_ port: MachPort, process: Process) throws {
+    let bootstrap = try PortBootstrap(to: port)
+    process.standardInput = FileHandle(fileDescriptor: bootstrap.descriptor)
+    process.environment = bootstrap.environment(inheritedAs: 0).merging(ProcessInfo.processInfo.environment) { $1 }
+    try process.run()
+    try bootstrap.connect(process: process.processIdentifier)
+}
+
 func commentOnCommandSource(_ known: KnownSources) {
     let source = CommandSource<String> { source, commands in
         for command in commands { print(command) }

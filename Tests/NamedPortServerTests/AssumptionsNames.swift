@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import ContractServices
+import Glibc
 import NamedPortServer
 import PortSystem
 import Synchronization
@@ -195,6 +196,59 @@ import Testing
             #expect(try fixture.remote("other", over: .memory) != ports[0])
             local.invalidate()
             other.invalidate()
+        }
+    }
+
+    @Test("A22: an invalid remote object equals the fresh one for its port, not the one for its name's next port (M19)")
+    func successor() async throws {
+        try await withFixture { fixture in
+            var local = try fixture.local()
+            let first = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
+            var known = [first: "first"]
+            first.invalidate()
+            let second = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
+            #expect(second !== first && second == first)
+            #expect(known[second] == "first" && known[first] == "first")
+            local.invalidate()
+            #expect(second == first)
+            local = try fixture.local()
+            let third = try RemoteMessagePort.shared(name: "name", nameServer: fixture.names)
+            #expect(third != first && third != second)
+            known[third] = "third"
+            #expect(known.count == 2)
+            local.invalidate()
+        }
+    }
+
+    @Test("A32: a name is a file in a directory that is closed to other users; one that is open to them is not used")
+    func confinement() async throws {
+        try await withFixture { fixture in
+            let local = try fixture.local("com.example.any/name")
+            for path in [fixture.directory, fixture.directory + "/names", fixture.directory + "/sockets"] {
+                var status = stat()
+                #expect(stat(path, &status) == 0)
+                #expect(status.st_mode & 0o7777 == 0o700 && status.st_uid == geteuid(), "\(path)")
+            }
+            #expect(try sysStatus(atPath: fixture.file("com.example.any/name")) != nil)
+            chmod(fixture.directory, 0o755)
+            #expect(
+                failure { _ = try PortNameServer(directory: fixture.directory).list() }?.code == .directoryUntrusted)
+            chmod(fixture.directory, 0o700)
+            local.invalidate()
+        }
+    }
+
+    @Test("A32: no prefix confines a name: every process of the user registers every free one")
+    func noPrefix() async throws {
+        try await withFixture { fixture in
+            let names = ["a", "com.apple.sandboxed", "group.team.app", "dir/ectory", "ünï"]
+            let ports = try names.map { try fixture.local($0) }
+            try withServer("com.apple.other", at: fixture) { _ in
+                let listed = try fixture.names.list().map(\.name)
+                #expect(Set(listed) == Set(names + ["com.apple.other"]))
+                #expect(failure { _ = try fixture.local("com.apple.other") }?.code == .nameTaken)
+            }
+            for port in ports { port.invalidate() }
         }
     }
 }

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import ContractServices
-import Foundation
+import Glibc
 @testable import MessagePort
 import PortSystem
 import Synchronization
@@ -180,11 +180,6 @@ import Testing
             }
         }
     }
-}
-
-/// How many threads the process has now.
-private func threadCount() -> Int {
-    (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count) ?? 0
 }
 
 extension SendRight {

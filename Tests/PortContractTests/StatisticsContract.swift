@@ -2,13 +2,14 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import ContractServices
+import Glibc
 @testable import MessagePort
 import NamedPortServer
 import PortSystem
 import TestSupport
 import Testing
 
-@Suite("statistics", .contract) struct StatisticsContract {
+@Suite("statistics", .tasks) struct StatisticsContract {
     @Test("a port counts what has come, what waits, and the most that waited", arguments: TestTransport.inProcess)
     func counts(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -66,6 +67,42 @@ import Testing
             #expect(try port.queueCount == 0)
             try right.send(MachMessage(id: 1))
             #expect(try port.next().id == 1)
+        }
+    }
+
+    @Test(
+        "a task gets the statistics, too; of an owner that does not receive it gets none at its limit, or its cancellation"
+    )
+    func inTask() async throws {
+        try await onBench(over: .process) { bench in
+            let answers = Recorder<PortStatistics?>("answers")
+            let errors = Recorder<PortError.Code>("errors")
+            func ask(_ right: SendRight, within limit: Duration) -> Task<Void, Never> {
+                Task {
+                    do throws(PortError) {
+                        answers.append(try await right.statistics(within: limit))
+                    } catch {
+                        errors.append(error.code)
+                    }
+                }
+            }
+            try bench.serving(.echo) { right, _ in
+                _ = try right.ask(MachMessage(id: 1, text: "hello"))
+                _ = ask(right, within: longTimeout)
+                #expect(answers.waitUntilCount(1).first??.byteCount == 5)
+            }
+            let busyPort = try bench.farPort()
+            let busy = try bench.right(to: busyPort)
+            _ = ask(busy, within: .milliseconds(1))
+            #expect(answers.waitUntilCount(2).last == .some(nil))
+            for isEarly in [true, false] {
+                let cancelled = ask(busy, within: .seconds(100_000))
+                if !isEarly { for _ in 0..<100 { sched_yield() } }
+                cancelled.cancel()
+            }
+            #expect(errors.waitUntilCount(2) == [.cancelled, .cancelled])
+            #expect(answers.count == 2)
+            withExtendedLifetime(busyPort) {}
         }
     }
 

@@ -56,6 +56,37 @@ import Testing
         }
     }
 
+    @Test(
+        "a value that a task sends waits for room, too; one whose task is cancelled meanwhile is not sent",
+        arguments: TestTransport.allCases)
+    func value(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort(queueLimit: 1)
+            let right = try bench.right(to: port)
+            let count = try right.fill(bytes: 3000)
+            let outcomes = Recorder<PortError.Code?>("the ends of the tasks")
+            func send(_ text: String) -> Task<Void, Never> {
+                Task {
+                    do throws(PortError) {
+                        try await right.send(text, id: -7, within: longTimeout)
+                        outcomes.append(nil)
+                    } catch {
+                        outcomes.append(error.code)
+                    }
+                }
+            }
+            let cancelled = send("never")
+            try right.waitForSenders(1)
+            cancelled.cancel()
+            #expect(outcomes.waitUntilCount(1) == [.cancelled])
+            _ = send("seven")
+            for id in 0..<count { #expect(try port.next().id == id) }
+            let message = try port.next()
+            #expect(message.id == -7 && message.bytes == MachMessage(content: "seven").bytes)
+            #expect(outcomes.waitUntilCount(2) == [.cancelled, nil])
+        }
+    }
+
     @Test("a task that waits for room learns that the port has ended", arguments: TestTransport.allCases)
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -9,6 +9,7 @@
 //   lastwords N   sends N messages when it is asked to      brief      exits with status 7 after it checked in
 //                 leave, and then leaves                    chatty N   the same, and sends N messages before
 //   asking        checks in with a request, and exits with status 7 before it is answered
+//   passing       as `serve`; to 98 it has the right inside ask its parent's port, to 97 it compares both
 
 import ContractServices
 import Glibc
@@ -32,6 +33,10 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
             if kind == "lastwords" { talk(to: parent, count: argument) }
             return kind == "stubborn" ? () : loop.stop()
         }
+        if kind == "passing", let reply = pass(parent, for: message) {
+            try? message.reply(MachMessage(id: message.id, text: reply), within: serviceTimeout)
+            return
+        }
         guard let reply = servant.answer(port, message), message.expectsReply else { return }
         try? message.reply(MachMessage(id: message.id, bytes: reply), within: serviceTimeout)
     }
@@ -51,6 +56,20 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
     loop.run()
     port.invalidate()
     servant.end()
+}
+
+/// What becomes of the right to the parent's port.
+private func pass(_ parent: SendRight, for message: MachMessage) -> String? {
+    do throws(PortError) {
+        switch (message.id, message.rights.first) {
+        case (98, let other?):
+            return try other.request(MachMessage(id: Act.askOther, components: [.right(parent)])).text
+        case (97, let mine?): return mine == parent ? "equal" : "different"
+        default: return nil
+        }
+    } catch {
+        return sentence(error)
+    }
 }
 
 /// Sends `count` messages, each of which waits for room.

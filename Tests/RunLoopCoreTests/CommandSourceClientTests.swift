@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite(.leakCheck) struct CommandSourceClientTests {
+@Suite(.leakCheck(threadNames: ["command-source"], settles: true)) struct CommandSourceClientTests {
     private typealias Source = CommandSource<Int>
 
     private func makeSource() -> Source {
@@ -120,6 +120,27 @@ import Testing
             #expect(client.runGuarded() == .finished)
         }
         #expect(trace.elements == ["slow removed true", "unawaited removed true"])
+    }
+
+    @Test(
+        "S15: a task that removes or invalidates a source goes on when the client has dropped it, and holds no thread")
+    func inTask() async throws {
+        let trace = Recorder<String>()
+        let source = makeSource()
+        let (worker, client) = (RunningLoop(), RunningLoop())
+        addClient("client", to: source, on: client.loop, trace)
+        for isLast in [false, true] {
+            source.add(to: worker.loop)
+            await trace.waitUntilCount(isLast ? 3 : 1)
+            if isLast { try await source.invalidate() } else { try await source.remove(from: worker.loop) }
+            #expect(trace.count == (isLast ? 4 : 2))
+        }
+        #expect(!source.isValid)
+        #expect(Set(trace.elements) == ["client registered true true", "client removed true"])
+        try await offThePool {
+            try worker.stop()
+            try client.stop()
+        }
     }
 
     @Test("S15: a client not notified that the source came is not notified that it went, and not waited for")

@@ -37,7 +37,7 @@ import Testing
         #expect(trace.elements.prefix(3) == ["block", "timedOut", "timedOut"])
         #expect(Set(trace.elements.dropFirst(3)) == ["task", "actor", "same actor", "after"])
         thread.stop()
-        thread.join()
+        await thread.join()
     }
 
     @Test("waiting jobs keep no nested run going that would not run them")
@@ -73,7 +73,7 @@ import Testing
         await job.value
         #expect(trace.elements == ["block", "stopped", "job"])
         thread.stop()
-        thread.join()
+        await thread.join()
     }
 
     @Test("a run that is nested in a handler runs jobs")

@@ -44,11 +44,11 @@ actor Pinned {
             result = try await body(thread.loop)
         } catch {
             thread.stop()
-            thread.join()
+            await thread.join()
             throw error
         }
         thread.stop()
-        thread.join()
+        await thread.join()
         return result
     }
 

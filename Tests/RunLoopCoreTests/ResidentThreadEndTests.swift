@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.leakCheck(threadNames: ["resident"])) struct ResidentThreadEndTests {
+@Suite(.leakCheck(threadNames: ["resident"], settles: true)) struct ResidentThreadEndTests {
     /// Keeps a resident thread busy until the gate opens.
     private func occupy(_ thread: ResidentThread) throws -> Gate {
         let (begun, mayGo) = (Gate("the first task"), Gate("the test"))
@@ -57,8 +57,42 @@ import Testing
             thread.stop()
             var accepted = 0
             for poster in posters { accepted += try await poster.join() }
-            #expect(thread.join())
+            #expect(await thread.join())
             #expect(executed.value == accepted)
+        }
+    }
+
+    @Test("tasks that join hold no thread, end at their limit or cancellation, and otherwise at the thread's end")
+    func joinInTasks() async throws {
+        let thread = try ResidentThread(name: "resident")
+        let mayGo = try occupy(thread)
+        thread.stop()
+        let threads = threadCount()
+        let joiners = (0..<50).map { number in
+            Task { number.isMultiple(of: 2) ? await thread.join() : await thread.join(within: .seconds(3600)) }
+        }
+        let deadline = MonotonicInstant.after(.milliseconds(5))
+        #expect(await !thread.join(within: .milliseconds(5)))
+        #expect(MonotonicInstant.now >= deadline)
+        #expect(threadCount() < threads + 20)
+        for joiner in joiners.prefix(10) { joiner.cancel() }
+        for joiner in joiners.prefix(10) { #expect(await !joiner.value) }
+        mayGo.open()
+        for joiner in joiners.dropFirst(10) { #expect(await joiner.value) }
+        #expect(thread.loop.hasEnded)
+    }
+
+    @Test("a task that is cancelled at any moment of a join, or whose limit passes then, misses no end of the thread")
+    func joinRace() async throws {
+        for round in 0..<200 {
+            let thread = try ResidentThread(name: "resident")
+            let limit: Duration? = round.isMultiple(of: 3) ? .microseconds(round) : nil
+            let joiner = Task { await thread.join(within: limit) }
+            for _ in 0..<(round % 7) { await Task.yield() }
+            if round.isMultiple(of: 2) { joiner.cancel() }
+            thread.stop()
+            if await joiner.value { #expect(thread.loop.hasEnded) }
+            #expect(await thread.join())
         }
     }
 
@@ -109,16 +143,16 @@ import Testing
         let mayGo = try occupy(thread)
         thread.stop()
         let deadline = MonotonicInstant.after(.milliseconds(5))
-        #expect(!thread.join(within: .milliseconds(5)))
+        #expect(await !thread.join(within: .milliseconds(5)))
         #expect(MonotonicInstant.now >= deadline)
-        #expect(!thread.join(within: .seconds(-1)))
+        #expect(await !thread.join(within: .seconds(-1)))
         let joiners = (0..<4).map { number in
             runOnThread { number.isMultiple(of: 2) ? thread.join() : thread.join(within: .seconds(3600)) }
         }
         mayGo.open()
         for joiner in joiners { #expect(try await joiner.join()) }
-        #expect(thread.join(within: .zero))
-        #expect(thread.join())
+        #expect(await thread.join(within: .zero))
+        #expect(await thread.join())
     }
 
     @Test("S20: the release of the object stops the thread, after the tasks that wait, without blocking")

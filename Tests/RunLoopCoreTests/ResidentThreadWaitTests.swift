@@ -121,7 +121,7 @@ import Testing
             thread.stop()
             var count = 0
             for waiter in waiters { count += try await waiter.join() }
-            #expect(thread.join())
+            #expect(await thread.join())
             #expect(called.value == count)
         }
     }

@@ -140,3 +140,6 @@ func lines(_ path: String) -> [String] {
     guard count > 0 else { return [] }
     return String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n").map(String.init)
 }
+
+/// How many threads the process has now.
+package func threadCount() -> Int { directoryEntries("/proc/self/task").count }

@@ -156,6 +156,9 @@ char **shim_environment(void);
 /* A variable of the environment; NULL when it is not set, or the program has privileges that its starter does not have.
  * */
 const char *shim_variable(const char *name);
+/* Where the bootstrap socket is that was the program's standard input; 0 when that was none, -errno when it could not be
+ * moved. */
+int shim_bootstrap_input(void);
 extern const int SHIM_O_PATH;
 /* A number that is not lower than `lowest`. */
 int shim_dup_cloexec(int descriptor, int lowest);

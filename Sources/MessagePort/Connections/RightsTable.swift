@@ -38,6 +38,17 @@ package final class RightsTable: Sendable {
         withExtendedLifetime(other) {}
     }
 
+    /// Enters a port of another process to which this one is connected from its beginning. A port that is known by the
+    /// address stays.
+    func enter(_ port: RemotePort, at address: PortAddress) {
+        let known = entries.withLock { entries -> (any PortEndpoint)? in
+            let known = entries[address]?.destination
+            if known == nil { entries[address] = Entry(other: port) }
+            return known
+        }
+        withExtendedLifetime(known) {}
+    }
+
     /// What an address leads to, as far as this process knows.
     func destination(at address: PortAddress) -> (any PortEndpoint)? { entries.withLock { $0[address]?.destination } }
 
@@ -70,6 +81,20 @@ package final class RightsTable: Sendable {
         let destination = destination(at: address) { !$0.pollDeath() }
         do throws(PortError) {
             try destination.reach(until: deadline)
+            return SendRight(destination)
+        } catch {
+            if error.code == .deadName { return nil }
+            throw error
+        }
+    }
+
+    /// The same in a task, which blocks no thread while the port's backlog is full.
+    nonisolated(nonsending) package func right(to address: PortAddress, waiting wait: TaskWaiter)
+        async throws(PortError) -> SendRight?
+    {
+        let destination = destination(at: address) { !$0.pollDeath() }
+        do throws(PortError) {
+            try await destination.reach(waiting: wait)
             return SendRight(destination)
         } catch {
             if error.code == .deadName { return nil }

@@ -68,7 +68,25 @@ package struct StatisticsQuery: ~Copyable {
     ) throws(PortError) -> [StatisticsReply] {
         var query = try StatisticsQuery(addresses, until: deadline, connecting: connect)
         while try query.askMore() {
-            if !query.receive() { query.endExpired() }
+            if !query.receive(until: query.nextEnd) { query.endExpired() }
+        }
+        return query.answers
+    }
+
+    /// The same in a task, which blocks no thread while it waits.
+    ///
+    /// - Throws: `cancelled`, too.
+    nonisolated(nonsending) package static func ask(
+        _ addresses: [PortAddress], until deadline: MonotonicInstant,
+        connecting connect: @escaping Connect = { (address) throws(PortError) in
+            try ProcessEndpoints.connect(toPath: address.path)
+        }
+    ) async throws(PortError) -> [StatisticsReply] {
+        var query = try StatisticsQuery(addresses, until: deadline, connecting: connect)
+        while try query.askMore() {
+            try await TaskWaiter.wait(for: query.epoll.raw, until: query.nextEnd)
+            if Task.isCancelled { throw PortError(.cancelled) }
+            if !query.receive(until: .distantPast) { query.endExpired() }
         }
         return query.answers
     }
@@ -117,8 +135,8 @@ package struct StatisticsQuery: ~Copyable {
     }
 
     /// - Returns: false when nothing came in time.
-    private mutating func receive() -> Bool {
-        let reports = epoll.wait(until: nextEnd)
+    private mutating func receive(until deadline: MonotonicInstant) -> Bool {
+        let reports = epoll.wait(until: deadline)
         for report in reports {
             let index = Int(report.key)
             guard let query = open.removeValue(forKey: index)?.query else { continue }
@@ -149,15 +167,29 @@ extension SendRight {
     ///
     /// - Parameter limit: how long to wait for the answer.
     /// - Returns: the statistics; nil when no answer came: the port is gone, its owner is busy for longer than the
-    ///   limit, or does not know the query; or the right has no address, like that of ``bootstrap()``.
+    ///   limit, or does not know the query; or the right has no address, as that of ``bootstrap()`` may have none.
     /// - Throws: ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``,
     ///   ``PortError/Code/systemCallFailed``.
-    @available(*, noasync, message: "It blocks the thread.")
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func statistics(within limit: Duration) throws(PortError) -> PortStatistics? {
         try destination.checkProcess()
         if let localPort = destination as? LocalPort { return localPort.isDead ? nil : localPort.statistics }
         guard destination is RemotePort else { return nil }
         return try StatisticsQuery.ask([destination.address()], until: .after(limit))[0].statistics
+    }
+
+    /// What the right's port has counted, as the blocking form says. Suspends the task until the answer comes; one
+    /// thread, shared by all asynchronous calls of the process, watches.
+    ///
+    /// - Parameter limit: how long to wait for the answer.
+    /// - Returns: as the blocking form.
+    /// - Throws: what the blocking form throws; ``PortError/Code/cancelled``.
+    nonisolated(nonsending) public func statistics(within limit: Duration) async throws(PortError) -> PortStatistics? {
+        if Task.isCancelled { throw PortError(.cancelled) }
+        try destination.checkProcess()
+        if let localPort = destination as? LocalPort { return localPort.isDead ? nil : localPort.statistics }
+        guard destination is RemotePort else { return nil }
+        return try await StatisticsQuery.ask([destination.address()], until: .after(limit))[0].statistics
     }
 }
 

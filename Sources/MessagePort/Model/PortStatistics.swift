@@ -3,7 +3,7 @@
 
 /// What a port counts: messages that have come, messages that wait, connected clients. All of one moment.
 ///
-/// ``MachPort/statistics`` returns those of a port of this process, ``SendRight/statistics(within:)`` those of any
+/// ``MachPort/statistics`` returns those of a port of this process, `SendRight.statistics(within:)` those of any
 /// port.
 public struct PortStatistics: Hashable, Sendable {
     /// How many messages have come into the queue since the port was made; those that were dropped later included.

@@ -8,8 +8,8 @@ public import RunLoopCore
 ///
 /// Rights are values. All rights of a process to one port are equal, whichever way they came, also when the port died
 /// on the way; they can be keys of a dictionary. Two kinds are equal to their copies only: the result of
-/// ``bootstrap()``, and what arrives of a right to a port of the sender that had ended. A right does not keep its port
-/// alive; when the port is gone it is a dead name.
+/// ``bootstrap()`` when another right to that port came before the first call, and what arrives of a right to a port of
+/// the sender that had ended. A right does not keep its port alive; when the port is gone it is a dead name.
 ///
 /// - Important: Thread safety: any thread.
 public struct SendRight: Hashable, Sendable {

@@ -362,8 +362,7 @@ extension MachPort {
     ///
     /// A reply never waits for its requester. A reply for which a requester in another process has not made room is
     /// queued here, and is lost when this process ends, where on the Mac the kernel has the whole reply. After a call
-    /// that returns true the kernel has it here, too, or it is in memory that is shared with the requester, which reads
-    /// it even after this process has ended.
+    /// that returns true the kernel has it here, too, or memory shared with the requester, which outlives this process.
     ///
     /// It covers the replies of all ports, also of those that have ended, and what is queued after them, such as the
     /// notice of a port's end. It waits neither for a requester that goes away, nor for a request that was not replied
@@ -378,10 +377,11 @@ extension MachPort {
     /// ```
     ///
     /// It blocks the thread, and runs no loop: a thread of the library sends. A requester on the same thread does not
-    /// read meanwhile. It may be called on any thread. D-Bus has `dbus_connection_flush` for this, ZeroMQ `ZMQ_LINGER`.
+    /// read meanwhile. D-Bus has `dbus_connection_flush` for this, ZeroMQ `ZMQ_LINGER`.
     ///
     /// - Parameter limit: how long to wait. Zero or less only checks.
     /// - Returns: whether no reply was waiting at some moment of the call; false when the limit passed first.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     @discardableResult
     public static func flushReplies(within limit: Duration) -> Bool {
         UnflushedReplies.current.waitUntilSent(until: .after(limit))

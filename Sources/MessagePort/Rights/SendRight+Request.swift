@@ -168,10 +168,24 @@ extension SendRight {
     ///   - id: what the message is about.
     ///   - limit: how long to wait for room. Zero or less never waits, but still sends when there is room.
     /// - Throws: as `send(_:within:)`.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func send<Content: MessageContent>(_ content: Content, id: Int32 = 0, within limit: Duration)
         throws(PortError)
     {
         try send(MachMessage(id: id, content: content), within: limit)
+    }
+
+    /// Sends a value as a message of one part, and suspends the task while the port's queue is full.
+    ///
+    /// - Parameters:
+    ///   - content: the value.
+    ///   - id: what the message is about.
+    ///   - limit: how long to wait for room. Zero or less never waits, but still sends when there is room.
+    /// - Throws: what the blocking form throws; ``PortError/Code/cancelled``. Nothing was delivered then.
+    nonisolated(nonsending) public func send<Content: MessageContent>(
+        _ content: Content, id: Int32 = 0, within limit: Duration
+    ) async throws(PortError) {
+        try await send(MachMessage(id: id, content: content), within: limit)
     }
 
     /// Sends a value and waits for the one reply, a value too.
@@ -186,6 +200,7 @@ extension SendRight {
     /// - Returns: the reply.
     /// - Throws: as ``request(_:sendLimit:replyLimit:mode:)``; ``PortError/Code/malformedContent`` when the reply is
     ///   not such a value.
+    @available(*, noasync, message: "It blocks the thread. Leave `mode` out, and write `await`, to suspend the task.")
     public func request<Content: MessageContent, Reply: MessageContent>(
         _ content: Content, as reply: Reply.Type = Reply.self, id: Int32 = 0, sendLimit: Duration = .seconds(10),
         replyLimit: Duration = .seconds(10), mode: RunLoopMode = .portReply

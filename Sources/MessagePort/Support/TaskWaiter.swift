@@ -29,7 +29,7 @@ package final class TaskWaiter: Sendable {
     }
 
     private let state = Mutex(State())
-    private let deadline: MonotonicInstant  // immutable
+    let deadline: MonotonicInstant  // immutable
 
     /// A wait that ends at the deadline, if there is one.
     package init(until deadline: MonotonicInstant = .distantFuture) {
@@ -61,7 +61,7 @@ package final class TaskWaiter: Sendable {
     }
 
     /// Ends the wait's time limit.
-    func finish() {
+    package func finish() {
         AlarmClock.shared.stop(state.withLock { $0.alarm.take() })
     }
 

@@ -9,7 +9,7 @@ import Synchronization
 /// A worker that this process has launched, a thread or a child process: its check-in, the right to its port, its end.
 ///
 /// A worker begins with one right, to ``port``, and checks in there: it sends a message with the id
-/// ``MachMessage/checkIn`` and its own port as the reply port (``SendRight/checkIn(_:components:within:)``). Wait for
+/// ``MachMessage/checkIn`` and its own port as the reply port (`SendRight.checkIn(_:components:within:)`). Wait for
 /// that with `checkIn(within:)`. What else the worker sends there comes to ``port``: schedule it, or receive from it.
 /// `Docs/CheckIn.md` describes the protocol.
 ///
@@ -250,8 +250,8 @@ extension PortWorker {
 extension PortWorker {
     /// Launches a child process that gets the right to a port of the caller's, and checks in there.
     ///
-    /// The right needs no name in the file system: the child inherits one end of a connection to the port, and finds it
-    /// with ``SendRight/bootstrap()``. Besides that descriptor it has standard input, output and error and no others.
+    /// The right needs no name: the child inherits one end of a connection to the port, and finds it with
+    /// ``SendRight/bootstrap()``. Besides that descriptor it has standard input, output and error and no others.
     /// No signal is blocked or ignored in it. When this process ends, or invalidates ``port``, the right is a dead name
     /// in the child, which may ask for a notice of that.
     ///
@@ -275,14 +275,11 @@ extension PortWorker {
             record?.acceptCheckIn(message) ?? false
         }
         do throws(PortError) {
-            let sockets = try port.localPort.openSockets()
-            let (end, process) = try start(program)
+            let bootstrap = try PortBootstrap(to: port)
+            let process = try start(program, bootstrap)
             do throws(PortError) {
                 try record.watch(process: process)
-                let child = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
-                let connection = try SocketConnection(
-                    end, port: port.localPort, peer: child, opened: .launched(record.process, end))
-                try sockets.add(connection)
+                try bootstrap.connect(process: process, watchedBy: record.process)
             } catch {
                 // By its number only while there is no process descriptor.
                 if record.process == nil { sysKillAndReap(process) } else { record.killProcess() }
@@ -295,24 +292,24 @@ extension PortWorker {
         }
     }
 
-    /// Starts the program with one end of a new connection.
+    /// Starts the program with one end of a connection.
     ///
-    /// - Returns: the other end, and the process's id.
-    private static func start(_ program: WorkerProgram) throws(PortError) -> (SharedDescriptor, pid_t) {
+    /// - Returns: the process's id.
+    private static func start(
+        _ program: WorkerProgram, _ bootstrap: borrowing PortBootstrap
+    ) throws(PortError) -> pid_t {
         do throws(SystemError) {
-            let (ours, theirs) = try sysPacketSocketPair()
             var environment = program.environment
             // The sockets that a supervisor handed to this process are not for the worker.
             for variable in SupervisorVariables.all where environment.index(forKey: variable) == nil {
                 environment.updateValue(nil, forKey: variable)
             }
-            environment[Bootstrap.variable] = try Bootstrap.value(for: theirs)
-            let inherited = [program.standardInput, program.standardOutput, program.standardError, theirs]
-            let process = try sysSpawn(
+            for (name, value) in bootstrap.environment() { environment[name] = value }
+            let standard = [program.standardInput, program.standardOutput, program.standardError]
+            defer { withExtendedLifetime(standard) {} }
+            return try sysSpawn(
                 program.path, arguments: program.arguments, environment: environment, in: program.directory,
-                descriptors: inherited.map { $0?.rawValue })
-            withExtendedLifetime(inherited) {}
-            return (ours, process)
+                descriptors: standard.map { $0?.rawValue } + [bootstrap.descriptor])
         } catch {
             throw PortError(error)
         }

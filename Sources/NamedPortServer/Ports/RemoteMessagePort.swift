@@ -7,7 +7,7 @@ import Synchronization
 
 /// A named port as its clients see it, in this process or another. `CFMessagePortCreateRemote`.
 ///
-/// ``shared(name:nameServer:)`` gives the process's one object for a port and its name; ``init(name:nameServer:)``
+/// `shared(name:nameServer:)` gives the process's one object for a port and its name; `init(name:nameServer:)`
 /// makes another, with an end of its own. When the last reference goes, the object is invalidated.
 ///
 /// `Docs/CFMessagePort.md` names the counterpart of each function of CFMessagePort.
@@ -38,8 +38,22 @@ public final class RemoteMessagePort: Sendable {
     ///   - name: the name.
     ///   - nameServer: where to look the name up.
     /// - Throws: as ``PortNameServer/lookUp(_:)``.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public convenience init(name: String, nameServer: PortNameServer = .shared) throws(PortError) {
         self.init(name: name, right: try nameServer.lookUp(name))
+    }
+
+    /// Looks a name up, as the blocking form does, and suspends the task meanwhile. Does not wait for the name to
+    /// appear.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - nameServer: where to look the name up.
+    /// - Throws: what the blocking form throws; ``/MessagePort/PortError/Code/cancelled`` when the task is cancelled.
+    nonisolated(nonsending) public convenience init(
+        name: String, nameServer: PortNameServer = .shared
+    ) async throws(PortError) {
+        self.init(name: name, right: try await nameServer.lookUp(name))
     }
 
     /// Makes an object for a right.
@@ -68,7 +82,8 @@ public final class RemoteMessagePort: Sendable {
 }
 
 extension RemoteMessagePort: Hashable {
-    /// Remote ports are equal when they are rights to the same port.
+    /// Remote ports are equal when they are rights to the same port, whether or not one of them was invalidated: `===`
+    /// compares the objects, as CFMessagePort does.
     public static func == (left: RemoteMessagePort, right: RemoteMessagePort) -> Bool { left.right == right.right }
 
     /// Hashes the right.
@@ -85,10 +100,28 @@ extension RemoteMessagePort {
     ///   - sendLimit: how long to wait for room in the port's queue; zero or less never waits.
     /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``; otherwise as
     ///   `SendRight.send(_:within:)`.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func send(_ message: MachMessage, sendLimit: Duration = .seconds(10)) throws(PortError) {
         do throws(PortError) {
             try checkValid()
             try right.send(message, within: sendLimit)
+        } catch {
+            throw error.at(name: name)
+        }
+    }
+
+    /// Sends a message that expects no reply, and suspends the task while the port's queue is full.
+    ///
+    /// - Parameters:
+    ///   - message: the message. It stays the caller's.
+    ///   - sendLimit: how long to wait for room in the port's queue; zero or less never waits.
+    /// - Throws: what the blocking form throws; ``/MessagePort/PortError/Code/cancelled``: nothing was delivered then.
+    nonisolated(nonsending) public func send(
+        _ message: MachMessage, sendLimit: Duration = .seconds(10)
+    ) async throws(PortError) {
+        do throws(PortError) {
+            try checkValid()
+            try await right.send(message, within: sendLimit)
         } catch {
             throw error.at(name: name)
         }
@@ -106,6 +139,7 @@ extension RemoteMessagePort {
     /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``,
     ///   ``/MessagePort/PortError/Code/peerDied`` when that is called during the wait; otherwise as
     ///   ``/MessagePort/SendRight/request(_:sendLimit:replyLimit:mode:)``.
+    @available(*, noasync, message: "It blocks the thread. Leave `mode` out, and write `await`, to suspend the task.")
     @discardableResult
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
@@ -284,9 +318,27 @@ extension RemoteMessagePort {
     ///   - nameServer: where to look the name up.
     /// - Returns: the object; the same each time.
     /// - Throws: as ``PortNameServer/lookUp(_:)``.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public static func shared(name: String, nameServer: PortNameServer = .shared) throws(PortError) -> RemoteMessagePort
     {
-        let right = try nameServer.lookUp(name)
+        try shared(name, try nameServer.lookUp(name))
+    }
+
+    /// The one object of this process for the port that has a name now, as the blocking form gives it, and suspends the
+    /// task meanwhile.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - nameServer: where to look the name up.
+    /// - Returns: the object; the same each time.
+    /// - Throws: what the blocking form throws; ``/MessagePort/PortError/Code/cancelled`` when the task is cancelled.
+    nonisolated(nonsending) public static func shared(
+        name: String, nameServer: PortNameServer = .shared
+    ) async throws(PortError) -> RemoteMessagePort {
+        try shared(name, try await nameServer.lookUp(name))
+    }
+
+    private static func shared(_ name: String, _ right: SendRight) throws(PortError) -> RemoteMessagePort {
         let key = SharedKey(right, try PortName(name))
         if let port = known.withLock({ $0[key]?.object }), !port.isInvalid { return port }
         let made = RemoteMessagePort(name: name, right: right)

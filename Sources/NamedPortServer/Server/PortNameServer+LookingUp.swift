@@ -20,6 +20,7 @@ extension PortNameServer {
     ///   ``/MessagePort/PortError/Code/malformedPacket`` when the socket that listens for the name is no socket of
     ///   packets; ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
     ///   ``/MessagePort/PortError/Code/systemCallFailed``.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func lookUp(_ name: String) throws(PortError) -> SendRight { try lookUp(name, within: Self.lookUpLimit) }
 
     /// The right to the port with a name, as above, with a limit of the caller's own.
@@ -29,9 +30,32 @@ extension PortNameServer {
     ///   - limit: how long to wait for room in the port's backlog of connections. Zero or less never waits.
     /// - Returns: a right to a port of this process, reached in memory, or of another.
     /// - Throws: as ``lookUp(_:)``.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func lookUp(_ name: String, within limit: Duration) throws(PortError) -> SendRight {
         do throws(PortError) {
             if let right = try find(PortName(name), until: .after(limit)) { return right }
+        } catch {
+            throw error.at(name: name)
+        }
+        throw PortError(.nameUnknown, subject: .name(name))
+    }
+
+    /// The right to the port with a name, as the blocking form gives it. Suspends the task, and blocks no thread, while
+    /// too many clients wait for the port to accept them.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - limit: how long to wait for room in the port's backlog of connections. Zero or less never waits.
+    /// - Returns: a right to a port of this process, reached in memory, or of another.
+    /// - Throws: what the blocking form throws; ``/MessagePort/PortError/Code/cancelled`` when the task is cancelled.
+    nonisolated(nonsending) public func lookUp(
+        _ name: String, within limit: Duration = PortNameServer.lookUpLimit
+    ) async throws(PortError) -> SendRight {
+        let wait = TaskWaiter(until: .after(limit))
+        defer { wait.finish() }
+        do throws(PortError) {
+            if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
+            if let right = try await find(PortName(name), waiting: wait) { return right }
         } catch {
             throw error.at(name: name)
         }
@@ -47,10 +71,30 @@ extension PortNameServer {
         if let (record, user) = try NameRecord.read(of: name, in: directory.names),
             let right = try RightsTable.shared.right(to: PortAddress(path: record.socketPath), until: deadline)
         {
-            if Self.leads(right, to: user, in: directory) { return right }
-            throw PortError(.peerRefused, subject: .path(record.socketPath))
+            return try Self.verified(right, record, ownedBy: user, in: directory)
         }
         return try Self.findDeclared(name, in: directory.declared(makes: false), until: deadline)
+    }
+
+    /// The same in a task, which blocks no thread while it waits.
+    nonisolated(nonsending) private func find(_ name: PortName, waiting wait: TaskWaiter) async throws(PortError)
+        -> SendRight?
+    {
+        let directory = try openDirectory()
+        if let (record, user) = try NameRecord.read(of: name, in: directory.names),
+            let right = try await RightsTable.shared.right(to: PortAddress(path: record.socketPath), waiting: wait)
+        {
+            return try Self.verified(right, record, ownedBy: user, in: directory)
+        }
+        guard let address = try Self.declaredAddress(of: name, in: directory.declared(makes: false)) else { return nil }
+        return try await RightsTable.shared.right(to: address, waiting: wait)
+    }
+
+    private static func verified(
+        _ right: SendRight, _ record: NameRecord, ownedBy user: UInt32, in directory: PortDirectory
+    ) throws(PortError) -> SendRight {
+        if leads(right, to: user, in: directory) { return right }
+        throw PortError(.peerRefused, subject: .path(record.socketPath))
     }
 
     /// Whether the listener is the user that owns the name: in a shared directory a record might name another user's
@@ -67,11 +111,18 @@ extension PortNameServer {
     static func findDeclared(
         _ name: PortName, in directory: TrustedDirectory?, until deadline: MonotonicInstant = .distantPast
     ) throws(PortError) -> SendRight? {
+        guard let address = try declaredAddress(of: name, in: directory) else { return nil }
+        return try RightsTable.shared.right(to: address, until: deadline)
+    }
+
+    /// Where a supervisor listens for the name; nil when there is no socket for it, or its owner may not have the name.
+    private static func declaredAddress(of name: PortName, in directory: TrustedDirectory?) throws(PortError)
+        -> PortAddress?
+    {
         guard let directory, let there = try? sysStatus(name.fileName, in: directory.raw), there.isSocket,
             try NameRules.allow(there.owner, name, in: directory)
         else { return nil }
-        let address = PortAddress(path: directory.path + "/" + name.fileName)
-        return try RightsTable.shared.right(to: address, until: deadline)
+        return PortAddress(path: directory.path + "/" + name.fileName)
     }
 
     /// The names that are held now, in alphabetical order.
@@ -112,6 +163,7 @@ extension PortNameServer {
     /// - Returns: the right, as ``lookUp(_:)`` gives it.
     /// - Throws: ``/MessagePort/PortError/Code/nameWaitTimedOut``; ``/MessagePort/PortError/Code/watchLimit`` when the
     ///   kernel gives no watch; and as ``lookUp(_:)``, but never ``/MessagePort/PortError/Code/nameUnknown``.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func waitFor(_ name: String, within limit: Duration) throws(PortError) -> SendRight {
         let (portName, deadline) = (try PortName(name), MonotonicInstant.after(limit))
         if let right = try find(portName) { return right }
@@ -159,18 +211,34 @@ extension PortNameServer {
 extension PortNameServer {
     /// The names that are held now, in alphabetical order, and their ports' statistics. All owners are asked at once.
     ///
-    /// An owner that is stopped or busy does not delay the others: see ``/MessagePort/SendRight/statistics(within:)``.
+    /// An owner that is stopped or busy does not delay the others: see `SendRight.statistics(within:)`.
     /// Only ports whose sockets are in the directory are asked: the path in a record may lead to a file system that
     /// does not answer.
     ///
     /// - Parameter limit: how long to wait for all answers together.
     /// - Returns: each with its owner, and its statistics; nil for one that did not answer.
     /// - Throws: as ``list()``.
-    @available(*, noasync, message: "It blocks the thread.")
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func listStatistics(within limit: Duration) throws(PortError)
         -> [(registration: Registration, statistics: PortStatistics?)]
     {
         try listAnswers(within: limit).map { ($0.registration, $0.answer.statistics) }
+    }
+
+    /// The names that are held now, and their ports' statistics, as the blocking form gives them. Suspends the task
+    /// until the answers have come; one thread, shared by all asynchronous calls of the process, watches.
+    ///
+    /// - Parameter limit: how long to wait for all answers together.
+    /// - Returns: as the blocking form.
+    /// - Throws: what the blocking form throws; ``/MessagePort/PortError/Code/cancelled``.
+    nonisolated(nonsending) public func listStatistics(within limit: Duration) async throws(PortError)
+        -> [(registration: Registration, statistics: PortStatistics?)]
+    {
+        if Task.isCancelled { throw PortError(.cancelled) }
+        let deadline = MonotonicInstant.after(limit)
+        let (entries, addresses, connect) = try owners()
+        let answers = try await StatisticsQuery.ask(addresses, until: deadline, connecting: connect)
+        return zip(entries, answers).map { ($0.registration, $1.statistics) }
     }
 
     /// As above, with what is known of those that did not answer.
@@ -178,14 +246,22 @@ extension PortNameServer {
         -> [(registration: Registration, answer: StatisticsReply)]
     {
         let deadline = MonotonicInstant.after(limit)
+        let (entries, addresses, connect) = try owners()
+        let answers = try StatisticsQuery.ask(addresses, until: deadline, connecting: connect)
+        return zip(entries, answers).map { ($0.registration, $1) }
+    }
+
+    /// The names that are held now, where their ports are, and how to connect to those.
+    private func owners() throws(PortError) -> ([NameEntry], [PortAddress], StatisticsQuery.Connect) {
         let directory = try openDirectory()
         let entries = try Self.entries(in: directory.names)
         let declared = try? directory.declared(makes: false)
-        let addresses = entries.map { PortAddress(path: $0.socketPath) }
-        let answers = try StatisticsQuery.ask(addresses, until: deadline) { (address) throws(PortError) in
-            try Self.connect(to: address, in: ["sockets": directory.sockets, "declared": declared])
-        }
-        return zip(entries, answers).map { ($0.registration, $1) }
+        return (
+            entries, entries.map { PortAddress(path: $0.socketPath) },
+            { (address) throws(PortError) in
+                try Self.connect(to: address, in: ["sockets": directory.sockets, "declared": declared])
+            }
+        )
     }
 
     /// Connects to a socket in a part of the directory, by the last two names of its path: another process may know the

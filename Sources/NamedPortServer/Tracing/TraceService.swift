@@ -31,7 +31,7 @@ public final class TraceService: Sendable {
     private let thread: ResidentThread  // immutable
     private let forkGuard = ForkGuard()  // immutable
 
-    /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until ``stop()``.
+    /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until `stop()`.
     ///
     /// The service has a thread of its own, so it answers also while the loops are busy. Only in a process that
     /// `portctl trace` has started, it writes the trace at the process's end, and for that handles the signals that
@@ -72,13 +72,27 @@ public final class TraceService: Sendable {
 
     /// Ends the service and its recording, if there is one, and waits for the end of its thread. Idempotent. A process
     /// that was started to be traced writes its trace now.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func stop() {
         if forkGuard.isInherited { return }
+        beginStop()
+        if !thread.isCurrent { thread.join() }  // the last reference may go on the thread itself
+        _ = recording.end()
+    }
+
+    /// Ends the service and its recording, if there is one, and suspends the task until its thread has ended, or the
+    /// task is cancelled. Idempotent. A process that was started to be traced writes its trace now.
+    nonisolated(nonsending) public func stop() async {
+        if forkGuard.isInherited { return }
+        beginStop()
+        await thread.join()
+        _ = recording.end()
+    }
+
+    private func beginStop() {
         ExitTrace.write(if: self)
         port.invalidate()
         thread.stop()
-        if !thread.isCurrent { thread.join() }  // the last reference may go on the thread itself
-        _ = recording.end()
     }
 }
 

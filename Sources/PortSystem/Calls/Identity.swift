@@ -69,3 +69,12 @@ package func sysEnvironment(_ name: String) -> String? {
     guard let value = unsafe shim_variable(name), unsafe value.pointee != 0 else { return nil }
     return unsafe String(cString: value)
 }
+
+/// The bootstrap socket that was this program's standard input, which it no longer is; nil when that was none.
+///
+/// - Throws: why it could not be moved when the program started: it still is the standard input.
+package func sysBootstrapInput() throws(SystemError) -> CInt? {
+    let moved = shim_bootstrap_input()
+    if moved < 0 { throw SystemError(-moved) }
+    return moved == 0 ? nil : moved
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortSystem
+public import PortSystem
 import Synchronization
 
 /// A custom input source with a buffer of commands, and clients that are notified where they may send them.
@@ -78,8 +78,25 @@ public final class CommandSource<Command: Sendable>: Sendable {
     /// - Parameters:
     ///   - loop: the worker's loop.
     ///   - mode: the mode, or ``RunLoopMode/common``.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func remove(from loop: ThreadRunLoop, mode: RunLoopMode = .default) {
         loop.remove(source, from: mode)
+    }
+
+    /// Removes the source from a mode of a loop, as the blocking form does, and suspends the task until the clients were
+    /// notified.
+    ///
+    /// It starts a thread that waits for them meanwhile. Cancelling the task changes nothing: the call waits for a
+    /// removal that has begun.
+    ///
+    /// - Parameters:
+    ///   - loop: the worker's loop.
+    ///   - mode: the mode, or ``RunLoopMode/common``.
+    /// - Throws: `EAGAIN` when the system gives no thread: nothing was done then.
+    nonisolated(nonsending) public func remove(
+        from loop: ThreadRunLoop, mode: RunLoopMode = .default
+    ) async throws(SystemError) {
+        try await offThePool { self.remove(from: loop, mode: mode) }
     }
 
     /// Removes the source from everything, permanently.
@@ -87,8 +104,20 @@ public final class CommandSource<Command: Sendable>: Sendable {
     /// Waiting commands are released unhandled, and no more are accepted. A call of the handler that is in progress
     /// continues. Clients are notified, as ``addClient(on:in:removalLimit:registered:removed:)`` describes, and
     /// released.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func invalidate() {
         buffer.invalidate { source.invalidate() }
+    }
+
+    /// Removes the source from everything, permanently, as the blocking form does, and suspends the task until the
+    /// clients were notified.
+    ///
+    /// It starts a thread that waits for them meanwhile. Cancelling the task changes nothing: the call waits for an end
+    /// that has begun.
+    ///
+    /// - Throws: `EAGAIN` when the system gives no thread: nothing was done then.
+    nonisolated(nonsending) public func invalidate() async throws(SystemError) {
+        try await offThePool { self.invalidate() }
     }
 
     /// Whether it still accepts commands.
@@ -251,4 +280,21 @@ public enum CommandAcceptance: Sendable, Hashable {
     case bufferFull
     /// The source is invalid; the command was not accepted.
     case sourceInvalid
+}
+
+/// Calls a function that blocks on a thread of its own, and suspends the task until it has returned.
+private nonisolated(nonsending) func offThePool(_ body: @escaping @Sendable () -> Void) async throws(SystemError) {
+    let failure = await withCheckedContinuation { (continuation: CheckedContinuation<SystemError?, Never>) in
+        do throws(SystemError) {
+            // The thread ends with the call; it is not joined.
+            _ = try sysStartThread(blocksSignals: true) {
+                sysNameThread("command-source")
+                body()
+                continuation.resume(returning: nil)
+            }
+        } catch {
+            continuation.resume(returning: error)
+        }
+    }
+    if let failure { throw failure }
 }

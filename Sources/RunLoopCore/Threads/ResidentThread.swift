@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// Its loop runs in the default mode. A source of its own keeps it alive: neither `stop()` of the loop nor removing
 /// everything else ends it. It ends after ``stop()``, or when this object is released: it executes what was posted
-/// before, ends its loop, and is gone. ``join(within:)`` waits for that. A reference to ``loop`` does not keep the
+/// before, ends its loop, and is gone. `join(within:)` waits for that. A reference to ``loop`` does not keep the
 /// thread alive: in an optimized build a variable may be released right after its last use, so store the thread in a
 /// property, or use `withExtendedLifetime`, as long as its loop is to run.
 ///
@@ -40,7 +40,7 @@ public final class ResidentThread: Sendable {
 
     let errorHandler: @Sendable (any Error) -> Void  // immutable
     let keepAliveSource: RunLoopSource  // guards itself; valid until the thread is to leave
-    let loopDidEnd: ThreadEvent  // guards itself
+    let loopDidEnd: LoopEnd  // guards itself
     let threadDidEnd = ThreadEvent()  // guards itself; set by the one that joined
     let state: Mutex<State>  // comes before the loop's lock
 
@@ -57,7 +57,7 @@ public final class ResidentThread: Sendable {
     public init(
         name: String, stackSize: Int? = nil, errorHandler: @escaping @Sendable (any Error) -> Void = { _ in }
     ) throws(SystemError) {
-        let (start, keepAliveSource, loopDidEnd) = (Start(), RunLoopSource {}, ThreadEvent())
+        let (start, keepAliveSource, loopDidEnd) = (Start(), RunLoopSource {}, LoopEnd())
         let thread = try sysStartThread(stackSize: stackSize, blocksSignals: true) {
             sysNameThread(name)
             let loop = ThreadRunLoop.current
@@ -198,14 +198,34 @@ extension ResidentThread {
     ///
     /// - Parameter limit: the longest time; nil for no limit, zero or less to only check. The loop has ended within it.
     /// - Returns: whether the thread is gone.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     @discardableResult
     public func join(within limit: Duration? = nil) -> Bool {
+        let deadline = joinDeadline(limit)
+        return loopDidEnd.wait(until: deadline) && joinEndedThread(until: deadline)
+    }
+
+    /// Suspends the task until the thread is gone and its loop has ended. ``stop()`` must be called elsewhere.
+    ///
+    /// Otherwise as the blocking form. Traps in a task that runs on the thread itself.
+    ///
+    /// - Parameter limit: the longest time; nil for no limit, zero or less to only check. The loop has ended within it.
+    /// - Returns: whether the thread is gone; false, too, when the task was cancelled before.
+    @discardableResult
+    nonisolated(nonsending) public func join(within limit: Duration? = nil) async -> Bool {
+        // Once its loop has ended the thread exits, and executes no code of the program.
+        await loopDidEnd.wait(until: joinDeadline(limit)) && joinEndedThread(until: .distantFuture)
+    }
+
+    private func joinDeadline(_ limit: Duration?) -> MonotonicInstant {
         if loop.isCurrent {
             fatalError(
                 "A resident thread cannot wait for its own end. Call `stop` there, and `join` on another thread.")
         }
-        let deadline = limit.map { $0 <= .zero ? .distantPast : .after($0) } ?? MonotonicInstant.distantFuture
-        guard loopDidEnd.wait(until: deadline) else { return false }
+        return limit.map { $0 <= .zero ? .distantPast : .after($0) } ?? .distantFuture
+    }
+
+    private func joinEndedThread(until deadline: MonotonicInstant) -> Bool {
         guard let thread = state.withLock({ $0.thread.take() }) else { return threadDidEnd.wait(until: deadline) }
         thread.join()
         threadDidEnd.set()

@@ -109,6 +109,7 @@ extension RunLoopTracer {
     /// - Parameter descriptor: where to write; it remains the caller's.
     /// - Throws: the kernel's error: `EBADF` when it is not open for writing, `ENOSPC` on a full disk, `EPIPE` when it
     ///   has no reader (without a `SIGPIPE`), and so on. Part of the trace may have been written then.
+    @available(*, noasync, message: "It blocks the thread. Use `chromeTrace`, and write it as the task does.")
     public func writeChromeTrace(to descriptor: CInt) throws(SystemError) {
         try withoutBrokenPipeSignal { () throws(SystemError) in
             try forEachPieceOfChromeTrace { (piece) throws(SystemError) in try Self.write(piece, to: descriptor) }
