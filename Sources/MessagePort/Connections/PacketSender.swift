@@ -151,7 +151,7 @@ struct PacketSender: ~Copyable, Sendable {
 
     private func unlock(over connection: SocketConnection) {
         lock.unlock()
-        flush(over: connection)
+        if !backlog.isIdle { flush(over: connection) }
     }
 
     /// The rest of a message will never be sent: if a part was, the peer must know.

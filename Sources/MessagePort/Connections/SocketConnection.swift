@@ -327,7 +327,7 @@ extension SocketConnection {
     func enqueue(_ packet: OutgoingPacket) { sender.enqueue(packet, over: self) }
 
     /// Sends the backlog as far as there is room. Never waits.
-    func flush() { sender.flush(over: self) }
+    func flush() { if !sender.backlog.isIdle { sender.flush(over: self) } }
 
     /// Called when there may be room, once for each wait.
     func roomDidCome() {

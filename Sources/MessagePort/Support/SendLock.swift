@@ -151,11 +151,13 @@ final class SendLock: Sendable {
     /// Unlocks: hands the lock over to the next waiter. A task counts as blocked until it runs: if all threads that
     /// could run it waited for it here, it never would.
     func unlock() {
-        if lockState.compareExchange(
+        let isUncontended = lockState.compareExchange(
             expected: LockState.locked, desired: LockState.free, ordering: .sequentiallyConsistent
-        ).exchanged {
-            return
-        }
+        ).exchanged
+        if !isUncontended { unlockContended() }
+    }
+
+    private func unlockContended() {
         let woken = state.withLock { state -> (next: Entry, nonblocking: [Entry])? in
             state.isHolderBlocked = false
             if state.waiting.isEmpty {
