@@ -153,8 +153,8 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
-    /// A consumer counts as asleep while it handles what it has read. Of two that answer each other, the consumer
-    /// mostly polls again before a wake-up, three system calls, would have reached it.
+    /// "Asleep" means that the consumer wants a wake-up: also while it handles what it has read. Of two that answer each
+    /// other, the consumer mostly polls again before a wake-up, three system calls, would have reached it.
     private func waitForConsumerToWake() {
         ProcessorAllowance.shared.spin(until: .after(Tuning.timeBeforeWakeUp), pauses: Tuning.pausesBeforeWakeUp) {
             path.withLock { !$0.isConsumerAsleep }

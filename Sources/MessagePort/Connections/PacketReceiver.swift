@@ -64,7 +64,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Set under the lock of `state`.
     let polledPeriod = Atomic<UInt64>(0)
     /// Whether the port is gone, and nothing more comes from the peer: unread data is the last. The connection's life
-    /// records the first earlier, under its lock (`hasLostOwner`); this is loaded after each read, without that lock.
+    /// records the first earlier, under its lock (`hasLostOwnSide`); this is loaded after each read, without that lock.
     let hasPortEnded = Atomic<Bool>(false)
 
     // MARK: Reading

@@ -133,8 +133,8 @@ package final class RemotePort: PortEndpoint {
 
 // MARK: - Connecting
 
-//   not reached ──connected──▶ reached         both final; a full backlog, or a lack of descriptors or memory, leads to
-//        ╰─────nothing there──▶ failed         neither: the next use tries again
+//   not reached ──connected──▶ reached         both final; a full listen backlog, or a lack of descriptors or memory,
+//        ╰─────nothing there──▶ failed         leads to neither: the next use tries again
 extension RemotePort {
     package var connection: SocketConnection? { made.object }
 
@@ -155,7 +155,7 @@ extension RemotePort {
         _ = try await reached(waiting: wait)
     }
 
-    /// The connection, the same each time; made now if there is none yet. While the port's backlog is full this waits
+    /// The connection, the same each time; made now if there is none yet. While the port's listen backlog is full this waits
     /// until the deadline.
     ///
     /// - Throws: `deadName` when no process listens there; `peerRefused`, `malformedPacket` and `systemCallFailed` when
@@ -233,7 +233,7 @@ extension RemotePort {
             try connection.awaitRoom(notice, for: self)
         } catch {
             guard error.code == .sendTimedOut else { throw error }
-            // The backlog is full, and the kernel does not report room in it: a sender that finds none asks again. The
+            // The listen backlog is full, and the kernel does not report room in it: a sender that finds none asks again. The
             // timer retains the notice, so no other code has to.
             notice.loop.add(
                 RunLoopTimer(after: Tuning.timeUntilRetry) { _ in notice.notify(.possible) }, to: notice.mode)

@@ -87,7 +87,7 @@ extension SocketConnection: BusyPollable {
     /// Whether only the port receives from the connection.
     private var isPortSoleListener: Bool {
         state.withLock { state in
-            state.life.failure == nil && !state.life.hasLostOwner && state.source == nil && state.listeners.isEmpty
+            state.life.failure == nil && !state.life.hasLostOwnSide && state.source == nil && state.listeners.isEmpty
         }
     }
 

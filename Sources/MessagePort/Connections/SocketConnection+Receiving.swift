@@ -96,12 +96,12 @@ extension SocketConnection: IncomingChannelObserver {
     func closeObserver() -> any CloseObserver { PendingCloses(receiver.closingCount, of: owner, quotas(of: sink)) }
 
     /// Whether nothing is read from the ring any more.
-    var hasEndedReading: Bool { state.withLock { $0.life.failure != nil || isPortsEnd && $0.life.hasLostOwner } }
+    var hasEndedReading: Bool { state.withLock { $0.life.failure != nil || isPortsEnd && $0.life.hasLostOwnSide } }
 
     /// All that the peer sent before it ended has been read.
     func peerDidEnd() {
         // The end of a port ends only what it receives; replies that it owes are still sent.
-        if !(isPortsEnd && state.withLock { $0.life.hasLostOwner }) { close(PortError(.peerDied)) }
+        if !(isPortsEnd && state.withLock { $0.life.hasLostOwnSide }) { close(PortError(.peerDied)) }
     }
 
     /// Ends the connection because of what the peer sent, and sends it the reason.

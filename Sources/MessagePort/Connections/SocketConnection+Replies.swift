@@ -35,7 +35,7 @@ extension SocketConnection: ReplyConnection {
     func didSettleReply(to token: UInt64) {
         let (isDone, handlers) = state.withLock { state in
             let handlers = state.requests.settle(token)
-            return (isPortsEnd && state.life.hasLostOwner && !state.requests.hasUnanswered, handlers)
+            return (isPortsEnd && state.life.hasLostOwnSide && !state.requests.hasUnanswered, handlers)
         }
         withExtendedLifetime(handlers) {}  // a user's handler is released without the lock
         if isDone { close(PortError(.peerDied)) }
@@ -165,7 +165,7 @@ extension SocketConnection: ReplyConnection {
     /// Whether the request that asked with the token is abandoned, as far as this process knows.
     func isAbandoned(_ token: UInt64) -> Bool {
         let (isAbandoned, hasLostPort) = state.withLock { state in
-            (state.life.failure != nil || state.requests.isAbandoned(token), isPortsEnd && state.life.hasLostOwner)
+            (state.life.failure != nil || state.requests.isAbandoned(token), isPortsEnd && state.life.hasLostOwnSide)
         }
         if isAbandoned || !hasLostPort { return isAbandoned }
         // Nothing can be received any more, not even the peer's end; the kernel knows of it.

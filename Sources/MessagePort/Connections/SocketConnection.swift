@@ -20,24 +20,32 @@ package final class SocketConnection: Sendable {
         /// Messages and replies.
         case open
         /// The right or the port at this end is gone: the connection ends when nothing needs it.
-        case withoutOwner
+        case withoutOwnSide
         /// The port at the other end takes no more messages; replies may still come.
         case withoutOtherPort
         case withoutBoth
         /// None, and why the connection ended.
         case closed(PortError)
 
-        mutating func ownerDidEnd() {
-            if case .open = self { self = .withoutOwner } else if case .withoutOtherPort = self { self = .withoutBoth }
+        mutating func ownSideDidEnd() {
+            switch self {
+            case .open: self = .withoutOwnSide
+            case .withoutOtherPort: self = .withoutBoth
+            case .withoutOwnSide, .withoutBoth, .closed: break
+            }
         }
 
         mutating func otherPortDidEnd() {
-            if case .open = self { self = .withoutOtherPort } else if case .withoutOwner = self { self = .withoutBoth }
+            switch self {
+            case .open: self = .withoutOtherPort
+            case .withoutOwnSide: self = .withoutBoth
+            case .withoutOtherPort, .withoutBoth, .closed: break
+            }
         }
 
-        var hasLostOwner: Bool {
+        var hasLostOwnSide: Bool {
             switch self {
-            case .withoutOwner, .withoutBoth: true
+            case .withoutOwnSide, .withoutBoth: true
             case .open, .withoutOtherPort, .closed: false
             }
         }
@@ -45,7 +53,7 @@ package final class SocketConnection: Sendable {
         var hasLostOtherPort: Bool {
             switch self {
             case .withoutOtherPort, .withoutBoth: true
-            case .open, .withoutOwner, .closed: false
+            case .open, .withoutOwnSide, .closed: false
             }
         }
 
@@ -70,7 +78,7 @@ package final class SocketConnection: Sendable {
         var isNeeded: Bool { requests.awaitsReply || !deathNotices.isEmpty }
 
         /// Whether nothing at the right's end needs the connection any more.
-        var isDone: Bool { life.hasLostOwner && !isNeeded }
+        var isDone: Bool { life.hasLostOwnSide && !isNeeded }
 
         /// Notes that the peer sends messages.
         ///
@@ -204,7 +212,7 @@ package final class SocketConnection: Sendable {
         ConnectionTable.shared.remove(peer.connection)
         receiver.ring.object?.close()
         receiver.ringEnd.object?.wakeChannel.end()
-        sysShutDown(descriptor.rawValue)  // also wakes a parked loop
+        sysShutDown(descriptor.rawValue)  // also wakes a loop that sleeps
         // A connection that waited until descriptors are closed may be out of its set: its end must be seen.
         if !isPortsEnd, receiver.closingCount.setWaiting(nil, receiver.isThrottled) { updateInterest() }
         _ = sender.backlog.withLock { backlog in
@@ -221,7 +229,7 @@ package final class SocketConnection: Sendable {
     /// port's end.
     func retire() {
         let isIdle = state.withLock { state in
-            state.life.ownerDidEnd()
+            state.life.ownSideDidEnd()
             if !state.deathNotices.isEmpty { state.own = self }
             return !state.isNeeded
         }
@@ -233,7 +241,7 @@ package final class SocketConnection: Sendable {
     func portDidEnd() {
         port?.release()
         let hasUnanswered = state.withLock { state in
-            state.life.ownerDidEnd()
+            state.life.ownSideDidEnd()
             return state.requests.hasUnanswered
         }
         // Sent before there is room: a sender that waits for room finds a dead name.

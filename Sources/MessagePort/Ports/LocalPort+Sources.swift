@@ -206,7 +206,7 @@ extension LocalPort {
     /// Calls `body` with each place where a spinning loop polls for messages of other processes.
     func visitPollables(_ body: (any BusyPollable) -> Void) {
         if isInherited { return }
-        for ring in sockets?.state.withLock({ $0.busyRings }) ?? [] { body(ring) }
+        for connection in sockets?.state.withLock({ $0.busyRings }) ?? [] { body(connection) }
     }
 }
 
