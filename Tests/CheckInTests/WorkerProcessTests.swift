@@ -38,15 +38,15 @@ import Testing
             guard case .process(let id) = worker.identity else { return #expect(Bool(false)) }
             let sender = try #require(worker.checkInMessage?.sender)
             let process = try sender.openProcess()
-            #expect(process.identity.processID == id && !process.hasEnded && process.securityLabel == nil)
+            #expect(process.identity.processID == id && !process.hasEnded() && process.securityLabel == nil)
             // Required: it gets a signal.
             try #require(process.startTime != nil && process.startTime == sysProcessStart(id))
             #expect(try process.supplementaryGroups == PeerIdentity.current.openProcess().supplementaryGroups)
             // The worker's own port has a socket that the worker made.
-            #expect(try right.owner.processID == id)
+            #expect(try right.owner().processID == id)
             try process.signal(SIGTERM)
             #expect(worker.waitForExit(within: longTimeout) == .signalled(SIGTERM))
-            #expect(process.hasEnded)
+            #expect(process.hasEnded())
             let error = portError { () throws(PortError) in _ = try sender.openProcess() }
             #expect(error?.code == .systemCallFailed && error?.systemError == SystemError(ESRCH))
             worker.port.localPort.receiveFromSockets()

@@ -145,7 +145,7 @@ struct NamespaceTests {
                     let process = try message.sender.openProcess()
                     #expect(process.startTime != nil)
                     #expect(process.startTime == sysProcessStart(message.sender.processID))
-                    #expect(try right.owner == message.sender)
+                    #expect(try right.owner() == message.sender)
                 }
             }
             port.invalidate()

@@ -142,7 +142,7 @@ struct StrangersTests {
                     try peer.expect("connected")
                     switch try #require(process.waitUntilCount(1).first) {
                     case .success(let opened):
-                        #expect(!opened.hasEnded && opened.identity.processID == child)
+                        #expect(!opened.hasEnded() && opened.identity.processID == child)
                         #expect(opened.startTime != nil && opened.startTime == sysProcessStart(child))
                     case .failure(let error): #expect(error.systemError == Refusals.peerProcess.error)
                     }

@@ -294,7 +294,7 @@ private final class Held: Sendable {
             expect("\(name) send") { () throws(PortError) in try right.send(MachMessage(), within: .zero) }
             expect("\(name) trySend") { () throws(PortError) in _ = try right.trySend(MachMessage()) }
             expect("\(name) request") { () throws(PortError) in _ = try right.request(MachMessage()) }
-            expect("\(name) owner") { () throws(PortError) in _ = try right.owner }
+            expect("\(name) owner") { () throws(PortError) in _ = try right.owner() }
             expect("\(name) death") { () throws(PortError) in try right.notifyWhenDead {} }
             expect("\(name) room") { () throws(PortError) in try right.notifyWhenSendPossible(on: loop) { _ in } }
             expect("\(name) request of a task") { () throws(PortError) in

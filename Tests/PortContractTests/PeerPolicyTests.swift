@@ -118,7 +118,7 @@ import Testing
             }
             switch opened {
             // This process, which has not ended.
-            case .success(let process): #expect(!process.hasEnded && process.identity == .current)
+            case .success(let process): #expect(!process.hasEnded() && process.identity == .current)
             // Where the system refuses it.
             case .failure(let error):
                 #expect("\(error)".contains("this system gives no descriptor of a peer's process"))

@@ -20,12 +20,12 @@ import Testing
             let far = try expectOpens(try port.next().sender, isOther: transport == .process)
             try bench.serving(.echo) { right, _ in
                 // Connected before anything was sent.
-                let owner = try right.owner
+                let owner = try right.owner()
                 #expect(try expectOpens(owner, isOther: transport == .process).startTime == far.startTime)
                 let reply = try right.ask(MachMessage(id: 2))
                 #expect(reply.sender == owner && far.identity == owner)
                 try expectOpens(reply.sender, isOther: transport == .process)
-                #expect(try right.owner == owner)
+                #expect(try right.owner() == owner)
             }
         }
     }
@@ -38,7 +38,7 @@ import Testing
                 let sender = try bench.farSender(to: port)
                 try sender.send(MachMessage(components: [.right(served.makeSendRight())]))
                 let received = try #require(try port.next().rights.first)
-                #expect(try received.owner == right.owner)
+                #expect(try received.owner() == right.owner())
             }
         }
     }
@@ -49,13 +49,13 @@ import Testing
             let port = try bench.port()
             let unused = SendRight(RemotePort(try port.localPort.address(in: bench.directory)))
             let used = try bench.right(to: port)
-            #expect(try used.owner == .current)
+            #expect(try used.owner() == .current)
             port.invalidate()
-            #expect(portError { () throws(PortError) in _ = try unused.owner }?.code == .deadName)
+            #expect(portError { () throws(PortError) in _ = try unused.owner() }?.code == .deadName)
             #expect(
-                portError { () throws(PortError) in _ = try SendRight(DeadPort(.nowhere)).owner }?.code == .deadName)
+                portError { () throws(PortError) in _ = try SendRight(DeadPort(.nowhere)).owner() }?.code == .deadName)
             #expect(used.isDead)
-            #expect(try used.owner == .current)
+            #expect(try used.owner() == .current)
         }
     }
 
@@ -72,7 +72,7 @@ import Testing
             port.invalidate()
             let error = portError { () throws(PortError) in _ = try message.sender.openProcess() }
             #expect(error?.code == .connectionEnded && error?.delivery == .notSent)
-            #expect(!process.hasEnded)
+            #expect(!process.hasEnded())
             #expect(process.identity == message.sender)
         }
     }
@@ -82,7 +82,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             try bench.serving(.echo) { right, _ in
                 let reply = try right.ask(MachMessage(id: 1))
-                #expect(try !reply.sender.openProcess().hasEnded)
+                #expect(try !reply.sender.openProcess().hasEnded())
             }
             let port = try bench.farPort(.echo, isServed: true)
             let reply = try bench.right(to: port).ask(MachMessage(id: 1))
@@ -95,17 +95,17 @@ import Testing
     func killed() async throws {
         try await onBench(over: .process, endsAs: .signalled(SIGKILL)) { bench in
             let right = try bench.right(to: bench.farPort())
-            let owner = try right.owner
+            let owner = try right.owner()
             let process = try owner.openProcess()
             try bench.killFarSide()
             #expect(try !sysPoll(process.descriptor.rawValue, .readable, until: Watchdog.deadline).isEmpty)
-            #expect(process.hasEnded)
+            #expect(process.hasEnded())
             try process.signal(SIGTERM)
             // The end of the connection was not read, so it is the kernel that says that the process has ended.
             let error = portError { () throws(PortError) in _ = try owner.openProcess() }
             #expect(error?.systemError == SystemError(ESRCH))
             #expect(error.map { "\($0)" }?.contains("the process has ended") == true)
-            #expect(try right.owner == owner)
+            #expect(try right.owner() == owner)
         }
     }
 
@@ -126,7 +126,7 @@ import Testing
             let socket = SharedDescriptor(accepted)
             let identity = try PeerIdentity(ofPeerOf: socket.rawValue)
             let process = try PeerProcess(identity, at: socket)
-            #expect(identity.processID == child && !process.hasEnded)
+            #expect(identity.processID == child && !process.hasEnded())
             #expect(process.startTime == sysProcessStart(child))
             // It is identified by the socket, whose other end its process need not have any more.
             try process.signal(0)
@@ -134,7 +134,7 @@ import Testing
             #expect(try !sysPoll(process.descriptor.rawValue, .readable, until: Watchdog.deadline).isEmpty)
             for isReaped in [false, true] {
                 if isReaped { sysKillAndReap(child) }
-                #expect(process.hasEnded)
+                #expect(process.hasEnded())
                 try process.signal(SIGTERM)
                 let error = portError { () throws(PortError) in _ = try PeerProcess(identity, at: socket) }
                 #expect(error?.code == .systemCallFailed && error?.systemError == SystemError(ESRCH))
@@ -156,7 +156,7 @@ import Testing
 private func expectOpens(_ identity: PeerIdentity, isOther: Bool) throws -> PeerProcess {
     let process = try identity.openProcess()
     #expect((identity.processID != sysProcessID()) == isOther)
-    #expect(process.identity == identity && !process.hasEnded)
+    #expect(process.identity == identity && !process.hasEnded())
     #expect(process.startTime == sysProcessStart(identity.processID))
     // The far side has the groups of the process that started it.
     #expect(try process.supplementaryGroups == PeerIdentity.current.openProcess().supplementaryGroups)

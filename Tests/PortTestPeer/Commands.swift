@@ -110,7 +110,7 @@ func useDomain(_ path: String) throws(PortError) {
 /// Opens the process that owns a port, and says what is known of it, and what the kernel says about a signal.
 func openOwner(_ directory: String, _ name: String) throws(PortError) {
     let right = try nameServer(in: directory).lookUp(name)
-    let process = try right.owner.openProcess()
+    let process = try right.owner().openProcess()
     say("owner \(process.identity.processID)")
     say(process.startTime == nil ? "no start" : "a start")
     say(process.supplementaryGroups == nil ? "no groups" : "groups")
@@ -120,7 +120,7 @@ func openOwner(_ directory: String, _ name: String) throws(PortError) {
     } catch {
         say("no signal: \(error.systemError.map { "\($0.code)" } ?? "")")
     }
-    say(process.hasEnded ? "has ended" : "runs")
+    say(process.hasEnded() ? "has ended" : "runs")
 }
 
 /// Connects to a socket and says what its listener sends: bytes in hexadecimal, or nothing before it hangs up.

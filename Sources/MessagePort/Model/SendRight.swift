@@ -39,7 +39,7 @@ public struct SendRight: Hashable, Sendable {
     /// end.
     public var isDead: Bool { destination.isFoundDead() }
 
-    /// The process that owns the port: this one, or the one at the other end of the connection, as the kernel noted it.
+    /// Determines the process that owns the port: this one, or the one at the other end of the connection, as the kernel noted it.
     /// ``PeerIdentity/openProcess()`` opens it while the connection lives, which it does while there is a right here.
     ///
     /// A right that came in a message, and was not used yet, connects. That does not wait. Once it is known it stays
@@ -49,16 +49,15 @@ public struct SendRight: Hashable, Sendable {
     /// (`PortNameServer.checkIn`) that is the supervisor, whichever process has checked in; the `sender` of a reply is
     /// the same.
     ///
+    /// - Returns: its identity.
     /// - Throws: ``PortError/Code/deadName`` when the port was gone before this process had connected to it;
     ///   ``PortError/Code/peerRefused``, ``PortError/Code/sendTimedOut`` when too many wait to be accepted,
     ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``; ``PortError/Code/forkedProcess``.
-    public var owner: PeerIdentity {
-        get throws(PortError) {
-            do throws(PortError) {
-                return try destination.owner()
-            } catch {
-                throw destination.naming(error)
-            }
+    public func owner() throws(PortError) -> PeerIdentity {
+        do throws(PortError) {
+            return try destination.owner()
+        } catch {
+            throw destination.naming(error)
         }
     }
 

@@ -29,7 +29,7 @@ public struct PeerProcess: Sendable {
     /// ``/RunLoopCore/RunLoopSource/init(name:descriptor:order:schedule:cancel:perform:)``. It closes with the last
     /// reference to it.
     ///
-    /// To read `/proc/<process>/exe`, read the link, and then check ``hasEnded``: while that is false, the number
+    /// To read `/proc/<process>/exe`, read the link, and then check ``hasEnded()``: while that is false, the number
     /// belongs to this process, and so does what you read.
     public let descriptor: SharedDescriptor
 
@@ -93,9 +93,11 @@ public struct PeerProcess: Sendable {
         }
     }
 
-    /// Whether it has ended, reaped or not. Asks the kernel; true if that fails, because what was read of a process is
-    /// only certain while this is false.
-    public var hasEnded: Bool {
+    /// Asks the kernel whether it has ended, reaped or not.
+    ///
+    /// - Returns: true also if the kernel does not answer, because what was read of a process is only certain while this
+    ///   is false.
+    public func hasEnded() -> Bool {
         withExtendedLifetime(descriptor) { (try? sysHasEnded(openedAs: descriptor.rawValue)) ?? true }
     }
 

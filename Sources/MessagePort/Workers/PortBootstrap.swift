@@ -68,8 +68,9 @@ public struct PortBootstrap: ~Copyable, Sendable {
     /// Connects the program, once it was started. This process no longer has the program's end then, so that the port
     /// notices the program's.
     ///
-    /// - Parameter process: the process id of the program, for which its starter has not waited yet. The kernel does not name the user of such a connection: this is
-    ///   the ``MachMessage/sender`` of the program's messages, and the process whose usage is limited.
+    /// - Parameter process: the process id of the program, for which its starter has not waited yet. The kernel does not
+    ///   name the user of such a connection: this is the ``MachMessage/sender`` of the program's messages, and the process
+    ///   whose usage is limited.
     /// - Throws: ``PortError/Code/invalidPort`` when the port has ended; ``PortError/Code/descriptorLimit``,
     ///   ``PortError/Code/systemCallFailed``. The program's right is a dead name then.
     public consuming func connect(process: Int32) throws(PortError) {
