@@ -155,8 +155,8 @@ extension RemotePort {
         _ = try await reached(waiting: wait)
     }
 
-    /// The connection, the same each time; made now if there is none yet. While the port's listen backlog is full this waits
-    /// until the deadline.
+    /// The connection, the same each time; made now if there is none yet. While the port's listen backlog is full this
+    /// waits until the deadline.
     ///
     /// - Throws: `deadName` when no process listens there; `peerRefused`, `malformedPacket` and `systemCallFailed` when
     ///   none can be reached there; these are final. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` when no
@@ -233,8 +233,8 @@ extension RemotePort {
             try connection.awaitRoom(notice, for: self)
         } catch {
             guard error.code == .sendTimedOut else { throw error }
-            // The listen backlog is full, and the kernel does not report room in it: a sender that finds none asks again. The
-            // timer retains the notice, so no other code has to.
+            // The listen backlog is full, and the kernel does not report room in it: a sender that finds none asks
+            // again. The timer retains the notice, so no other code has to.
             notice.loop.add(
                 RunLoopTimer(after: Tuning.timeUntilRetry) { _ in notice.notify(.possible) }, to: notice.mode)
         }

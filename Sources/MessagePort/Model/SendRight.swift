@@ -39,8 +39,9 @@ public struct SendRight: Hashable, Sendable {
     /// end.
     public var isDead: Bool { destination.isFoundDead() }
 
-    /// Determines the process that owns the port: this one, or the one at the other end of the connection, as the kernel noted it.
-    /// ``PeerIdentity/openProcess()`` opens it while the connection lives, which it does while there is a right here.
+    /// Determines the process that owns the port: this one, or the one at the other end of the connection, as the kernel
+    /// noted it. ``PeerIdentity/openProcess()`` opens it while the connection lives, which it does while there is a
+    /// right here.
     ///
     /// A right that came in a message, and was not used yet, connects. That does not wait. Once it is known it stays
     /// known, also when the port is gone.
