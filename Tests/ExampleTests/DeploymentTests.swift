@@ -99,8 +99,9 @@ struct DeploymentTests {
                 attributes: [.posixPermissions: mode])
             let command = try setting("ExecStart", of: ".service").split(separator: " ").map(String.init)
             let server = try ChildProcess(
-                activator, ["--seqpacket", "-l", path, "--setenv=XDG_RUNTIME_DIR"] + command,
-                environment: ["XDG_RUNTIME_DIR": scratch.path])
+                activator,
+                ["--seqpacket", "-l", path, "--setenv=XDG_RUNTIME_DIR", "--setenv=ASAN_OPTIONS"] + command,
+                environment: ["XDG_RUNTIME_DIR": scratch.path].merging(withoutLeakSearch) { $1 })
             let names = try PortNameServer(directory: scratch.path("swift-ports"))
             _ = try await names.waitFor("org.example.notes", within: .seconds(60))
             #expect(try await run("notes", ["add", "from the first client"], namesIn: scratch) == done("note 1\n"))

@@ -35,7 +35,7 @@ import Testing
                 "PORT_TEST_ARGUMENTS": arguments.joined(separator: " "),
                 "PORT_TEST_PROGRAM": builtProduct("port-test-peer"),
                 "LD_ORIGIN_PATH": String(builtProduct("port-test-peer").dropLast("/port-test-peer".count)),
-            ])
+            ].merging(withoutLeakSearch) { $1 })
     }
 
     /// The path of this process's Swift runtime: programs find theirs, and their arguments, through /proc.
@@ -51,7 +51,8 @@ import Testing
 
     @Test(
         "without /proc a service serves, a client asks, names come and go, a worker is launched",
-        .enabled(if: mayMount, "only root can unmount"))
+        .enabled(if: mayMount, "only root can unmount"),
+        .disabled(if: hasAddressSanitizer, "the address sanitizer needs /proc"))
     func noProc() async throws {
         try await withFixture(leaving: .anything) { fixture in
             let server = try peer(after: "umount -l /proc", ["serve", fixture.directory, "name"], at: fixture)
@@ -84,7 +85,8 @@ import Testing
 
     @Test(
         "without /proc a port in a shared directory is made for its group, too",
-        .enabled(if: mayMount, "only root can unmount"))
+        .enabled(if: mayMount, "only root can unmount"),
+        .disabled(if: hasAddressSanitizer, "the address sanitizer needs /proc"))
     func sharedWithoutProc() async throws {
         try await withSharedFixture(mode: 0o3770) { fixture in
             let server = try peer(
@@ -179,7 +181,7 @@ import Testing
                 try ChildProcess(
                     "/usr/bin/prlimit",
                     ["--nproc=1:1", builtProduct("port-test-peer"), "as", "\(Self.nobody)"] + arguments,
-                    environment: ["XDG_RUNTIME_DIR": directory])
+                    environment: ["XDG_RUNTIME_DIR": directory].merging(withoutLeakSearch) { $1 })
             }
             let launcher = try limited(["launch"])
             try launcher.expect("error workerNotStarted")

@@ -55,6 +55,7 @@ struct ForkInHandler: Sendable {
         #expect(try outcome.get().id == 5)
         try holder.join()
         try answerer.join()
+        served.invalidate()  // its handler retains it
     }
 
     private func holdLocks(of loop: ThreadRunLoop) {

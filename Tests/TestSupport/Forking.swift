@@ -15,6 +15,20 @@ package func rounds(_ count: Int) -> Int {
     hasThreadSanitizer ? max(1, count / 4) : count
 }
 
+/// Whether the address sanitizer is active. It reads its options from /proc: they do not reach a process that lacks that,
+/// or may not read it.
+package let hasAddressSanitizer = dlsym(nil, "__asan_init") != nil
+
+/// Variables for a process in which the address sanitizer cannot search for leaks. It traces the process for that, which
+/// a filter, another user, a limit of processes or the lack of /proc prevents.
+package let withoutLeakSearch: [String: String?] = ["ASAN_OPTIONS": "detect_leaks=0"]
+
+/// Searches for leaks now, under the address sanitizer, rather than when the process ends. For exit tests only.
+package func searchForLeaks() {
+    guard let search = dlsym(nil, "__lsan_do_leak_check") else { return }
+    unsafeBitCast(search, to: (@convention(c) () -> Void).self)()
+}
+
 /// Whether a forked child may start threads: the thread sanitizer's runtime ends one that does.
 package let forkedChildMayStartThreads = !hasThreadSanitizer
 

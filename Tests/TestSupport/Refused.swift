@@ -10,13 +10,16 @@ extension ChildProcess {
     package static func refusing(
         _ words: [String], _ program: String, _ arguments: [String] = [], environment: [String: String?] = [:]
     ) throws -> ChildProcess {
-        try ChildProcess(try builtProduct("refuser"), words + ["--", program] + arguments, environment: environment)
+        try ChildProcess(
+            try builtProduct("refuser"), words + ["--", program] + arguments,
+            environment: environment.merging(withoutLeakSearch) { $1 })
     }
 }
 
 /// Makes the kernel refuse system calls from now on, for all threads of this process and permanently: in an exit test
 /// only.
 package func refuseCalls(_ words: String...) {
+    searchForLeaks()  // the calls for it may be among them
     var words: [UnsafePointer<CChar>?] = words.map { UnsafePointer(strdup($0)) }
     if let problem = refuse_calls(&words, CInt(words.count), nil) {
         fatalError("\(String(cString: problem)) \(CommandLine.arguments)")
