@@ -15,8 +15,8 @@ package func rounds(_ count: Int) -> Int {
     hasThreadSanitizer ? max(1, count / 4) : count
 }
 
-/// Whether the address sanitizer is active. It reads its options from /proc: they do not reach a process that lacks that,
-/// or may not read it.
+/// Whether the address sanitizer is active. It reads its options from /proc, so they do not reach a process without it, or
+/// one that may not read them there.
 package let hasAddressSanitizer = dlsym(nil, "__asan_init") != nil
 
 /// Variables for a process in which the address sanitizer cannot search for leaks. It traces the process for that, which
