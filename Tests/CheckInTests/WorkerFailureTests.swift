@@ -106,8 +106,8 @@ import Testing
     func refused(call: SystemCall, code: CInt) async throws {
         try await withWorkers(leaving: .anything) { scratch in
             let program = try scratch.worker("silent")
-            // The port's listener is added to its set first: without it the worker cannot pass its right on, no more.
-            let rule = SystemCallFaults.Rule(call, .fail(code), skipping: call == .epoll_ctl ? 1 : 0)
+            // The listener is added to two sets first: without it the worker cannot pass its right on, no more.
+            let rule = SystemCallFaults.Rule(call, .fail(code), skipping: call == .epoll_ctl ? 2 : 0)
             let faults = SystemCallFaults.with([rule]) { failure { _ = try PortWorker.launchProcess(program) } }
             #expect(faults.hits == 1)
             #expect(faults.result?.code == .workerNotStarted)
@@ -121,7 +121,7 @@ import Testing
             let program = try scratch.worker("silent")
             // A call that is interrupted is made again.
             let faults = SystemCallFaults.with([
-                .init(.epoll_ctl, .fail(ENOSPC), skipping: 1), .init(.pidfd_send_signal, .fail(EINTR)),
+                .init(.epoll_ctl, .fail(ENOSPC), skipping: 2), .init(.pidfd_send_signal, .fail(EINTR)),
             ]) { failure { _ = try PortWorker.launchProcess(program) } }
             #expect(faults.hits == 2)
             #expect(faults.result?.systemError == SystemError(ENOSPC))

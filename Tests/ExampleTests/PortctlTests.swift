@@ -96,7 +96,9 @@ struct PortctlTests {
             // A server does not notice at a fixed time that the client has gone.
             _ = try await portctlInfo("echo", in: scratch) { $0.contains(#""peers":0,"#) }
             let names = try PortNameServer(directory: scratch.path("names"))
-            let port = MachPort()  // in no loop: it never answers
+            // In no loop, and no other thread asks a policy of the program's: it never answers.
+            let port = MachPort()
+            port.setPeerPolicy(PeerPolicy { _ in true })
             try names.register(port, name: "a\u{1B}[2J\nb")
             let held = try DeclaredName("on.demand", in: names)
             let list = try await portctl(["list", "--timeout", "2s"], in: scratch)

@@ -20,7 +20,9 @@ struct PortctlWatchTests {
         try await withScratchDirectory { scratch in
             let names = try PortNameServer(directory: scratch.path("names"))
             let (process, file) = ("\(PeerIdentity.current.processID)", scratch.path("trace.json"))
-            let port = MachPort()  // in no loop: it never answers
+            // In no loop, and no other thread asks a policy of the program's: it never answers.
+            let port = MachPort()
+            port.setPeerPolicy(PeerPolicy { _ in true })
             try names.register(
                 port, name: words[0] == "trace" ? TraceService.name(of: PeerIdentity.current.processID) : "stopped")
             let program = try ChildProcess(
@@ -45,6 +47,7 @@ struct PortctlWatchTests {
         try await withScratchDirectory { scratch in
             let names = try PortNameServer(directory: scratch.path("names"))
             let port = try LocalMessagePort(name: "mine", nameServer: names) { _, _ in nil }
+            port.port.setPeerPolicy(PeerPolicy { _ in true })  // asked on the port's threads: it has none
             let silent = try await portctl(["watch", "mine", "--timeout", "1ms"], in: scratch)
             #expect(silent.end == .exited(4) && isOneLine(silent.errors))
             #expect(silent.errors.contains(#"the port "mine""#))

@@ -50,6 +50,20 @@ struct StrangersTests {
         }
     }
 
+    /// Waits until the port has accepted a client.
+    private func awaitClient(of port: LocalPort) {
+        let deadline = Watchdog.deadline
+        while port.connectionCount == 0 {
+            if .now >= deadline { return Watchdog.expired("the port accepts its client") }
+            yieldThread()
+        }
+    }
+
+    /// What a peer prints that has received a packet.
+    private func received(_ header: PacketHeader) -> String {
+        "received " + header.encoded.map { String($0, radix: 16) }.joined(separator: " ")
+    }
+
     @Test("another user that reaches the socket is refused before any byte from it is read")
     func rawConnection() async throws {
         try await withFixture { fixture in
@@ -65,17 +79,17 @@ struct StrangersTests {
                 try local.schedule(on: loop)
                 try withPeer(["as", stranger, "connect-raw", socket], at: fixture) { peer in
                     try peer.expect("connected")
-                    let refusal = PacketHeader(kind: .refused, messageID: Int32(PortError.Code.peerRefused.rawValue))
-                    let hexadecimal = refusal.encoded.map { String($0, radix: 16) }.joined(separator: " ")
-                    try peer.expect("received \(hexadecimal)")
+                    try peer.expect(
+                        received(PacketHeader(kind: .refused, messageID: Int32(PortError.Code.peerRefused.rawValue))))
                 }
                 #expect(seen.value == 0)
                 #expect(local.port.localPort.connectionCount == 0)
                 // And its own user is served as before.
                 try withPeer(["connect-raw", socket], at: fixture) { peer in
                     try peer.expect("connected")
+                    awaitClient(of: local.port.localPort)
                     local.invalidate()
-                    try peer.expect("received nothing")
+                    try peer.expect(received(PacketHeader(kind: .portEnded)))
                 }
             }
         }
@@ -148,8 +162,9 @@ struct StrangersTests {
                         #expect(opened.startTime != nil && opened.startTime == sysProcessStart(child))
                     case .failure(let error): #expect(error.systemError == Refusals.peerProcess.error)
                     }
+                    awaitClient(of: local.port.localPort)
                     local.invalidate()
-                    try peer.expect("received nothing")
+                    try peer.expect(received(PacketHeader(kind: .portEnded)))
                 }
                 let identity = try #require(asked.waitUntilCount(1).first)
                 #expect(asked.elements.count == 1)

@@ -16,10 +16,15 @@ struct Bench: Sendable {
     let far: FarLink
 
     /// A port. Over sockets it has an address from the start, so that rights to it can travel.
+    ///
+    /// With `acceptsInBackground` false only the threads that receive for the port accept clients: a peer policy of the
+    /// program's is asked there.
     func port(
-        queueLimit: Int = MachPort.defaultQueueLimit, policy: QueuePolicy = .refuse, _ handler: MachPort.Handler? = nil
+        queueLimit: Int = MachPort.defaultQueueLimit, policy: QueuePolicy = .refuse, acceptsInBackground: Bool = true,
+        _ handler: MachPort.Handler? = nil
     ) throws -> MachPort {
         let port = MachPort(queueLimit: queueLimit, queuePolicy: policy, handler: handler)
+        if !acceptsInBackground { port.setPeerPolicy(PeerPolicy { _ in true }) }
         if transport != .memory { _ = try port.localPort.address(in: directory) }
         return port
     }

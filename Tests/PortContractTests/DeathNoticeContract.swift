@@ -184,7 +184,7 @@ import Testing
     func silentClient() async throws {
         try await onBench(over: .socket) { bench in
             let seen = Recorder<Int32>()
-            let port = try bench.port { port, message in
+            let port = try bench.port(acceptsInBackground: false) { port, message in
                 seen.append(message.id)
             }
             try port.schedule()

@@ -166,7 +166,7 @@ import Testing
     func exactCounts(over transport: TestTransport) async throws {
         let socket = transport != .memory
         await #expect(processExitsWith: .success) { [socket = socket as Bool] in
-            ReservedDescriptor.shared.reserve()
+            try warmUpIOThread()
             try await expectNoNewDescriptors {
                 try await onBench(over: socket ? .socket : .memory) { bench in
                     for loss in Loss.allCases {

@@ -19,7 +19,7 @@ import Testing
         "a client that cannot be accepted because no descriptor is left is refused at once, and the next one is served")
     func acceptAtLimit() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+            let port = try bench.port(acceptsInBackground: false)
             let refused = try bench.right(to: port)
             let (message, hits) = try SystemCallFaults.with([Rule(.accept, .fail(EMFILE))]) { try port.tryReceive() }
             #expect(message?.id == nil)
@@ -82,7 +82,7 @@ import Testing
     @Test("a request that is unread when its client is refused because no descriptor is left gets that error")
     func unreadAtLimit() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+            let port = try bench.port(acceptsInBackground: false)
             let refused = try bench.right(to: port)
             let waits = Gate("a requester waits")
             let requester = runOnThread {
@@ -151,7 +151,7 @@ import Testing
     )
     func unwatchable() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+            let port = try bench.port(acceptsInBackground: false)
             let peer = try RawPeer(to: port, on: bench)
             let (message, hits) = try SystemCallFaults.with([Rule(.epoll_ctl, .fail(ENOSPC))]) {
                 try port.tryReceive()

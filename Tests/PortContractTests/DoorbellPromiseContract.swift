@@ -71,7 +71,7 @@ import Testing
     @Test("a doorbell that was signalled for no message yields nil, and falls silent", arguments: Noise.allCases)
     func fallsSilent(after noise: Noise) async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+            let port = try bench.port(acceptsInBackground: false)
             let doorbell = try port.doorbell()
             #expect(try !isReadable(doorbell))
             var peer: RawPeer? = try RawPeer(to: port, on: bench)

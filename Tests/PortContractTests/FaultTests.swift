@@ -141,7 +141,7 @@ import Testing
     @Test("a process that has no descriptor left gets that error when it connects, and nothing leaks")
     func connectAtLimit() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+            let port = try bench.port(acceptsInBackground: false)
             for call in [SystemCall.socket, .getsockopt] {
                 let error = expectNoNewDescriptors {
                     SystemCallFaults.with([Rule(call, .fail(EMFILE))]) {
@@ -262,7 +262,7 @@ extension FaultTests {
             await Pools.start()
             ReservedDescriptor.shared.reserve()
             try await onBench(over: .socket) { bench in
-                let port = try bench.port()
+                let port = try bench.port(acceptsInBackground: false)
                 let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
                 // The thread that would poll the listener again is blocked until it may.
                 let (mayGoOn, loop) = (Gate("the listener was seen to be left alone"), try IOThread.loop())

@@ -24,7 +24,7 @@ import Testing
             let lingering = try LingeringSocket()
             try bench.serving({ _, message in try? message.reply(message) }) { right, port, worker in
                 #expect(try right.ask(MachMessage(id: 1)).id == 1)
-                let other = try bench.port()
+                let other = try bench.port(acceptsInBackground: location != .unreadInBacklog)
                 let peer = try RawPeer(to: location.isOfOther ? other : port, on: bench)
                 if location == .unreadInConnection { #expect(try other.tryReceive()?.id == nil) }
                 // On the port's thread: it has released its own copy when it reads what was sent.
@@ -38,6 +38,7 @@ import Testing
                 }
                 if location.isOfOther {
                     try worker.perform { other.invalidate() }
+                    if location == .unreadInConnection { #expect(try peer.next()?.kind == .portEnded) }
                     #expect(try peer.next() == nil)
                 }
                 if location == .brokenPacket { #expect(try peer.next()?.kind == .refused) }
@@ -59,7 +60,7 @@ extension ForeignFileTests {
     func refused() async throws {
         try await onBench(over: .socket) { bench in
             let lingering = try LingeringSocket()
-            let port = try bench.port()
+            let port = try bench.port(acceptsInBackground: false)
             let peer = try RawPeer(to: port, on: bench)
             try { try peer.send(MachMessage(id: 2, components: [.descriptor(lingering.takeEnd())])) }()
             let (message, hits) = try SystemCallFaults.with([.init(.accept, .fail(EMFILE))]) { try port.tryReceive() }

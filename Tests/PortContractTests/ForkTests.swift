@@ -227,6 +227,7 @@ private struct Parts: Sendable {
         let localPort = port.localPort
         messages.routine.didLeave(.default, of: loop)
         localPort.detach(messages)
+        port.setPeerPolicy(.sameUser)
         connection.receiveUnlessReceiving()
         connection.forgetDeathNotice(DeathNotice(loop: loop, mode: .default) {})
         remote.endReplies(on: loop, in: .default, to: slot)

@@ -157,6 +157,7 @@ import Testing
                 port.invalidate()
                 #expect(openCount() - before < 4 * 253)
             }
+            #expect(try peer.next()?.kind == .portEnded)
             #expect(try peer.next() == nil)
         }
     }

@@ -115,8 +115,9 @@ import Testing
     func replyPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, mine) = (try bench.farPort(), try bench.port())
-            try bench.right(to: port).send(MachMessage(id: 1, replyPort: bench.right(to: mine)))
-            try bench.right(to: port).send(MachMessage(id: 2))
+            let right = try bench.right(to: port)
+            try right.send(MachMessage(id: 1, replyPort: bench.right(to: mine)))
+            try right.send(MachMessage(id: 2))
             let message = try port.next()
             try message.send(MachMessage(id: 11))
             try message.send(MachMessage(id: 12))

@@ -36,7 +36,7 @@ extension SocketConnection {
         let (near, far) = try sysPacketSocketPair()
         let identity = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
         let connection = try SocketConnection(near, port: port.localPort, peer: identity)
-        try #require(port.localPort.sockets).add(connection, isLimited: true)
+        try #require(port.localPort.sockets).add(connection, isAccepted: true)
         return (connection, RawPeer(far))
     }
 }

@@ -34,7 +34,7 @@ import Testing
     @Test("a listener that cannot accept is left alone for a moment, and then serves", arguments: [ENOMEM, EPERM])
     func refusedAccept(code: CInt) async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port { _, _ in ThreadRunLoop.current.stop() }
+            let port = try bench.port(acceptsInBackground: false) { _, _ in ThreadRunLoop.current.stop() }
             try port.schedule(on: .current)
             let right = try bench.right(to: port)
             let sender = runOnThread { try right.send(MachMessage(id: 1), within: longTimeout) }

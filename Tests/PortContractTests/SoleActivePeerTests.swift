@@ -116,6 +116,7 @@ import Testing
                 }
                 #expect(ThreadRunLoop.current.run(for: longTimeout) == .stopped)
                 while port.localPort.connectionCount > 0 { port.localPort.receiveFromSockets() }
+                waitForIOThread()  // it has waited for what the peer sends first
                 #expect(connection == nil)
             }
             port.invalidate()

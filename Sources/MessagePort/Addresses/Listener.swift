@@ -16,6 +16,9 @@ package struct Listener: ~Copyable, Sendable {
     package let made: FileStatus?
     private let endpoints: ProcessEndpoints?
 
+    /// Whether it was inherited: its supervisor has it too.
+    package var isSupervisors: Bool { endpoints == nil }
+
     init(_ descriptor: consuming FileDescriptor, name: String, of endpoints: ProcessEndpoints) {
         self.descriptor = descriptor
         self.name = name

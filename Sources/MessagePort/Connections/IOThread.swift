@@ -12,7 +12,9 @@ import Synchronization
 package enum IOThread {
     private struct Receiver {
         var thread: ResidentThread
-        var rooms: RoomSet?
+        /// What is watched until there is room, and until something arrives. A descriptor may be in both.
+        var rooms: DescriptorWatches?
+        var arrivals: DescriptorWatches?
         let forkGuard = ForkGuard()
     }
 
@@ -31,39 +33,61 @@ package enum IOThread {
             // SAFETY: the reference is never used: the parent's thread, which does not exist here, is never stopped.
             if let receiver {
                 _ = unsafe Unmanaged.passRetained(receiver.thread)
-                if let rooms = receiver.rooms { _ = unsafe Unmanaged.passRetained(rooms) }
+                for watches in [receiver.rooms, receiver.arrivals] {
+                    if let watches { _ = unsafe Unmanaged.passRetained(watches) }
+                }
             }
             receiver = Receiver(thread: made)
             return made.loop
         }
     }
 
-    /// The set in which connections wait for room on its loop; made when it is first needed, and retained.
-    package static func rooms() throws(PortError) -> RoomSet {
+    /// The descriptors that its loop watches for room; made when they are first needed, and retained.
+    package static func rooms() throws(PortError) -> DescriptorWatches { try watches(\.rooms) }
+
+    /// The same for what arrives.
+    package static func arrivals() throws(PortError) -> DescriptorWatches { try watches(\.arrivals) }
+
+    private static func watches(
+        _ path: any WritableKeyPath<Receiver, DescriptorWatches?> & Sendable
+    ) throws(PortError) -> DescriptorWatches {
         let loop = try loop()
-        if let rooms = receiver.withLock({ $0?.rooms }) { return rooms }
+        if let watches = receiver.withLock({ $0?[keyPath: path] }) { return watches }
         return try making.withLock { (_) throws(PortError) in
-            if let rooms = receiver.withLock({ $0?.rooms }) { return rooms }
-            let made = try RoomSet(watchedOn: loop)
-            receiver.withLock { $0?.rooms = made }
+            if let watches = receiver.withLock({ $0?[keyPath: path] }) { return watches }
+            let made = try DescriptorWatches(on: loop)
+            receiver.withLock { $0?[keyPath: path] = made }
             return made
         }
+    }
+
+    /// Whether something is watched until its first report.
+    package static var hasSingleWatch: Bool {
+        let receiver = receiver.withLock { $0 }
+        return receiver?.rooms?.hasSingleWatch == true || receiver?.arrivals?.hasSingleWatch == true
     }
 
     /// Locked while the set is made, so that there is only one.
     private static let making = Mutex(())
 }
 
-/// The connections of this process that have a backlog, until there is room for it: one set for all of them, so that a
-/// peer that does not read takes no descriptor for each of its connections.
-package final class RoomSet: SourceRoutine {
+/// Descriptors that the I/O thread watches: one set for all of them, so that a peer that does not read, or connects often,
+/// takes no descriptor for each of its connections.
+package final class DescriptorWatches: SourceRoutine {
+    private struct Watch: Sendable {
+        /// Whether the first report is the last.
+        let isSingle: Bool  // immutable
+        let descriptor: CInt  // immutable
+        let notify: @Sendable () -> Void  // immutable
+    }
+
     private let set: EpollSet  // immutable
-    private let state = Mutex((lastKey: UInt64(0), waiting: [UInt64: SocketConnection]()))
+    private let state = Mutex((lastKey: UInt64(0), watches: [UInt64: Watch]()))
 
     /// Makes a set that a loop watches from now on.
-    init(watchedOn loop: ThreadRunLoop) throws(PortError) {
+    init(on loop: ThreadRunLoop) throws(PortError) {
         set = try PortError.converting(EpollSet())
-        let source = RunLoopSource(name: "port room", keepsModeAlive: false, routine: self)
+        let source = RunLoopSource(name: "port watches", keepsModeAlive: false, routine: self)
         try loop.addOrThrow(source, to: .default)
         do throws(SystemError) {
             try source.watch(pollable: set.raw)
@@ -73,23 +97,47 @@ package final class RoomSet: SourceRoutine {
         }
     }
 
-    /// Has a connection send its backlog when its socket has room, or the peer is gone. It is retained until then.
+    /// Watches a descriptor that is not in the set. The loop calls `notify`, with no lock held, for each report, or for the first only: then the
+    /// watch has ended. What `notify` retains, such as the owner of the descriptor, is retained until the watch ends.
     ///
-    /// - Throws: `ENOSPC`, `ENOMEM`: then it does not wait.
-    func wait(for connection: SocketConnection) throws(SystemError) {
+    /// - Returns: the key for `remove`.
+    /// - Throws: `ENOSPC`, `ENOMEM`: then the descriptor is not watched.
+    @discardableResult
+    func add(
+        _ descriptor: CInt, _ events: EpollEvents, once isSingle: Bool, _ notify: @escaping @Sendable () -> Void
+    ) throws(SystemError) -> UInt64 {
         try state.withLock { (state) throws(SystemError) in
             state.lastKey += 1
-            try set.add(connection.descriptor.rawValue, connection.roomEvents, key: state.lastKey)
-            state.waiting[state.lastKey] = connection
+            try set.add(descriptor, events, key: state.lastKey)
+            state.watches[state.lastKey] = Watch(isSingle: isSingle, descriptor: descriptor, notify: notify)
+            return state.lastKey
         }
+    }
+
+    /// Whether something is watched until its first report.
+    fileprivate var hasSingleWatch: Bool { state.withLock { $0.watches.values.contains { $0.isSingle } } }
+
+    /// Ends a watch, before its descriptor is closed. A call that has begun goes on.
+    func remove(_ key: UInt64) {
+        let watch = state.withLock { state in
+            let watch = state.watches.removeValue(forKey: key)
+            if let watch { set.remove(watch.descriptor) }
+            return watch
+        }
+        withExtendedLifetime(watch) {}  // what it retains is released without the lock
     }
 
     package func perform() -> SourceOutcome {
         for report in set.wait(until: .distantPast) {
-            guard let connection = state.withLock({ $0.waiting.removeValue(forKey: report.key) }) else { continue }
-            // A connection is not added again before it is notified.
-            set.remove(connection.descriptor.rawValue)
-            connection.roomDidCome()
+            let notify = state.withLock { state -> (@Sendable () -> Void)? in
+                guard let watch = state.watches[report.key] else { return nil }
+                if watch.isSingle {
+                    state.watches[report.key] = nil
+                    set.remove(watch.descriptor)
+                }
+                return watch.notify
+            }
+            notify?()
         }
         return .handled
     }

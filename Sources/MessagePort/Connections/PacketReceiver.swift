@@ -102,7 +102,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///
     /// - Returns: how many packets it read; whether there may be more; and whether what is there cannot be read now,
     ///   for example because there is no room.
-    private func receivePackets(
+    func receivePackets(
         into sink: (any MessageSink)?, _ state: inout ReceiveState, limit: Int, depth: PollDepth,
         from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool, isBlocked: Bool) {
@@ -153,7 +153,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Notes whether the ring may hold data for which no wake-up is pending.
     ///
     /// - Returns: whether that has changed for the port's receivers.
-    private func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
+    func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
         let isNow = path.isUnsettled && !connection.isClosed
         return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.isPortsEnd
     }
@@ -228,7 +228,7 @@ struct PacketReceiver: ~Copyable, Sendable {
 
     // MARK: Packets
 
-    private func receivePacket(
+    func receivePacket(
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
     ) -> Bool {
         if connection.isClosed { return false }
@@ -356,38 +356,5 @@ struct PacketReceiver: ~Copyable, Sendable {
         if sink?.admitFromSocket(&message, &hasRoom) == true { return true }
         message?.replyTarget?.fail(PortError(.peerDied))
         return sink == nil
-    }
-
-    // MARK: Reading for another reason
-
-    /// Receives what has arrived, unless a thread is receiving: another one, or this one further up its stack, where an
-    /// unwanted message makes this end answer that it is dropped.
-    func receiveUnlessReceiving(from connection: SocketConnection) {
-        if connection.isInherited { return }
-        let sink = connection.sink
-        let mustUpdate = state.withLockIfAvailable { state in
-            _ = receivePackets(into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
-            return noteUnsignalledData(state.channel.path, at: connection)
-        }
-        if mustUpdate == true { connection.updateInterest() }
-        dropUnreadIfPortEnded(from: connection)
-    }
-
-    /// The port may have ended while its connection was being read, when its end found the lock taken.
-    func dropUnreadIfPortEnded(from connection: SocketConnection) {
-        if hasPortEnded.load(ordering: .sequentiallyConsistent) { dropUnread(from: connection) }
-    }
-
-    /// Receives what the peer sent to a dead port, and drops it: senders that wait for room, or for a reply, learn of
-    /// the end.
-    ///
-    /// Does nothing while packets are being received: that may be further up this thread's stack, where the last
-    /// reference to a port may be released; the receiving thread does it afterwards.
-    func dropUnread(from connection: SocketConnection) {
-        if connection.isInherited { return }
-        state.withLockIfAvailable { state in
-            // The rest is closed with the socket.
-            while !closingCount.isAtLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
-        }
     }
 }

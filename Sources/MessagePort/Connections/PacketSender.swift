@@ -21,8 +21,7 @@ import RunLoopCore
 import Synchronization
 
 struct PacketSender: ~Copyable, Sendable {
-    /// The size in bytes of the backlog at the right's end beyond which a further packet ends the connection. A single
-    /// message may exceed it.
+    /// How many bytes the backlog of the right's end may have before a further packet ends the connection.
     package static let backlogLimit = 16 << 20
     /// The same at the port's end: the replies to the requests that were read before the first of them found no room.
     package static let replyBacklogLimit = 256 << 20
@@ -350,7 +349,8 @@ struct PacketSender: ~Copyable, Sendable {
         }
         if let pause { return retry(after: pause) }
         do {
-            try IOThread.rooms().wait(for: connection)
+            let (descriptor, events) = (connection.descriptor.rawValue, connection.roomEvents)
+            try IOThread.rooms().add(descriptor, events, once: true) { connection.roomDidCome() }
         } catch {
             // Room cannot be watched: at the port's end, which nothing else may poll any more, it is retried.
             if owner != nil { return retry(after: Tuning.timeUntilRetry) }
@@ -366,7 +366,7 @@ struct PacketSender: ~Copyable, Sendable {
             return rest
         }
         dropped.charge = nil
-        if dropped.isPausing { connection.updateInterest() }
+        if dropped.isPausing { connection.resumeReading() }
         while let packet = dropped.packets.popFirst() {
             if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
         }
@@ -384,7 +384,7 @@ struct PacketSender: ~Copyable, Sendable {
             return true
         }
         charge = nil  // another thread has charged since; released without the lock
-        if wasPausing { connection.updateInterest() }
+        if wasPausing { connection.resumeReading() }
     }
 
     /// Charges the peer's process for what it has not read.

@@ -6,40 +6,35 @@ import RunLoopCore
 import Synchronization
 
 extension PortSockets {
+    /// Accepts the clients that wait, and begins to read from them.
     func acceptAll(for sink: any MessageSink) {
         for _ in 0..<Tuning.acceptBudget {
             var client: SocketConnection?
             let mayHaveMore = acceptOne(for: sink, &client)
-            // Most clients send at once: their message is received in this pass.
-            client?.receive(into: sink)
+            if let client {
+                // Most clients send at once: their message is received in this pass.
+                _ = client.receive(into: sink)
+                background.object?.awaitQuery(of: client)
+            }
             if !mayHaveMore { return }
         }
     }
 
+    /// Accepts a client, or refuses it. On the I/O thread none is accepted of which the program is to be asked.
+    ///
     /// - Returns: whether there may be more.
-    private func acceptOne(for sink: any MessageSink, _ client: inout SocketConnection?) -> Bool {
+    func acceptOne(
+        for sink: any MessageSink, inBackground: Bool = false, _ client: inout SocketConnection?
+    ) -> Bool {
         sink.willAccept()
         defer { sink.didAccept() }
         do throws(SystemError) {
-            guard let accepted = try accept() else { return false }
-            let mayStay = DescriptorShares().admits(accepted.raw)
-            let socket = SharedDescriptor(connection: accepted)
-            guard mayStay else {
-                SocketConnection.sendRefusal(.descriptorLimit, to: socket)
-                return true
+            let hadOne = try accepting.withLock { (_) throws(SystemError) -> Bool? in
+                sink.peerRules.policy.callsProgram ? nil : try tryAcceptOne(for: sink, &client)
             }
-            guard let connection = try? SocketConnection(socket, port: sink) else { return true }
-            // A peer that is not admitted must not begin to talk: checked before the first message is read.
-            guard sink.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
-                SocketConnection.sendRefusal(.peerRefused, to: socket)
-                return true
-            }
-            if let refusal = refusal(adding: connection) {
-                SocketConnection.sendRefusal(refusal, to: socket)
-                return true
-            }
-            client = connection
-            return true
+            if let hadOne { return hadOne }
+            // No lock is held while the program is asked.
+            return inBackground ? false : try tryAcceptOne(for: sink, &client)
         } catch {
             // Without a descriptor the connection would wait, and be reported, endlessly: accept it with the spare one.
             guard error.isDescriptorLimit else {
@@ -54,6 +49,37 @@ extension PortSockets {
             pauseListener()
             return false
         }
+    }
+
+    /// As above, with the policy that the port has when the client is accepted.
+    ///
+    /// - Returns: false when there was none.
+    private func tryAcceptOne(
+        for sink: any MessageSink, _ client: inout SocketConnection?
+    ) throws(SystemError) -> Bool {
+        guard let accepted = try accept() else { return false }
+        let mayStay = DescriptorShares().admits(accepted.raw)
+        let socket = SharedDescriptor(connection: accepted)
+        guard mayStay else {
+            SocketConnection.sendRefusal(.descriptorLimit, to: socket)
+            return true
+        }
+        guard let connection = try? SocketConnection(socket, port: sink) else { return true }
+        // A peer that is not admitted must not begin to talk: checked before the first message is read.
+        guard sink.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
+            SocketConnection.sendRefusal(.peerRefused, to: socket)
+            return true
+        }
+        do throws(PortError) {
+            try add(connection, isAccepted: true)
+            client = connection
+        } catch {
+            // To the peer, any other refusal of the kernel means that this process has no resources for it. One of a
+            // port that has ended finds its connection closed.
+            let reason = error.code == .tooManyConnections ? error.code : .descriptorLimit
+            if error.code != .invalidPort { SocketConnection.sendRefusal(reason, to: socket) }
+        }
+        return true
     }
 
     /// Stops watching the listener for a moment, if there is a thread to resume it. None is started for this: a loop
@@ -79,17 +105,7 @@ extension PortSockets {
             guard let listener = state.listener?.descriptor.raw else { return }
             try? epoll.modify(listener, .readable, key: Self.listenerKey)
         }
-    }
-
-    /// - Returns: why the connection is not kept open.
-    private func refusal(adding connection: SocketConnection) -> PortError.Code? {
-        do throws(PortError) {
-            try add(connection, isLimited: true)
-            return nil
-        } catch {
-            // To the peer, any other refusal of the kernel means that this process has no resources for it.
-            return error.code == .tooManyConnections ? error.code : .descriptorLimit
-        }
+        background.object?.accept()  // this is the I/O thread
     }
 
     private func accept() throws(SystemError) -> FileDescriptor? {

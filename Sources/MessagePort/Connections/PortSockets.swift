@@ -11,6 +11,8 @@ import Synchronization
 package final class PortSockets: Sendable {
     struct State: ~Copyable {
         var listener: Listener?
+        /// The I/O thread's watch of the listener.
+        var backgroundWatch: UInt64?
         var lastKey: UInt64 = listenerKey
         var members: [UInt64: SocketConnection] = [:]
         var keys: [ObjectIdentifier: UInt64] = [:]
@@ -39,6 +41,13 @@ package final class PortSockets: Sendable {
     let epoll: EpollSet  // immutable
     let state = Mutex(State())
     let quotas = PeerQuotas()
+    /// Locked while a client is accepted and becomes a member, unless a policy of the program's is asked meanwhile; and
+    /// while the policy changes.
+    let accepting = Mutex(())
+    /// Locked while the I/O thread moves messages from the sockets into the queue.
+    let moving = Mutex(())
+    /// Accepts clients while no thread polls; set when the port first listens.
+    let background = SetOnceReference<BackgroundAcceptor>()
     /// Whether the kernel has failed to add a connection to the set again.
     private let lacksConnection = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
@@ -54,9 +63,9 @@ package final class PortSockets: Sendable {
     /// Opens a listening socket under an unguessable path.
     ///
     /// - Returns: its address; the same each time.
-    func listen(in directory: PortDirectory) throws(PortError) -> PortAddress {
+    func listen(in directory: PortDirectory, for sink: any MessageSink) throws(PortError) -> PortAddress {
         ReservedDescriptor.shared.reserve()
-        return try listen(on: directory.endpoints().makeListener(backlog: Tuning.listenBacklog)).address
+        return try listen(on: directory.endpoints().makeListener(backlog: Tuning.listenBacklog), for: sink).address
     }
 
     /// Listens on a socket. If the port has one already, that stays, and the new one is closed, unless its path is
@@ -65,42 +74,58 @@ package final class PortSockets: Sendable {
     /// - Returns: the port's address, and whether the socket was taken.
     /// - Throws: `invalidPort` when the sockets are closed; why the kernel cannot watch the socket.
     func listen(
-        on listener: consuming Listener, inPlaceOf path: String? = nil
+        on listener: consuming Listener, inPlaceOf path: String? = nil, for sink: any MessageSink
     ) throws(PortError) -> (address: PortAddress, isTaken: Bool) {
         let address = PortAddress(path: listener.path)
+        background.set(BackgroundAcceptor(self, for: sink))
+        let watches = try? IOThread.arrivals()
         var offered: Listener? = consume listener
-        var old: Listener?  // closed after the unlock
+        var old: Listener?  // closed after the unlock, when its watch has ended
+        var oldWatch: UInt64?
         let result = state.withLock { (state) -> Result<(PortAddress, Bool), PortError> in
             if state.phase == .closed { return .failure(PortError(.invalidPort)) }
             if let existing = state.listener?.path, existing != path {
                 return .success((PortAddress(path: existing), false))
             }
             guard let listener = offered.take() else { return .failure(PortError(.invalidPort)) }
+            var watch: UInt64?
             do throws(SystemError) {
                 try epoll.add(listener.descriptor.raw, .readable, key: Self.listenerKey)
+                // What it reports at once is handled after the unlock.
+                if !listener.isSupervisors {
+                    watch = try background.object?.watch(listener.descriptor.raw, in: watches) ?? nil
+                }
             } catch {
+                epoll.remove(listener.descriptor.raw)
                 return .failure(PortError(error))
             }
             old = state.listener.take()
             if let gone = old?.descriptor.raw { epoll.remove(gone) }
+            (oldWatch, state.backgroundWatch) = (state.backgroundWatch, watch)
             state.listener = consume listener
             return .success((address, true))
         }
+        BackgroundAcceptor.endWatch(oldWatch)
         _ = consume old
+        // The port may have ended before it had the acceptor, which retains it.
+        if state.withLock({ $0.phase == .closed }) { background.withObject { $0.end() } }
         return try result.get()
     }
 
     /// Adds a connection to the set. A client of the port that owns these sockets counts as one of its senders until
-    /// its connection is found closed. If `isLimited`, the limit of connections for its process applies.
+    /// its connection is found closed. For one that was accepted now the limit of connections for its process applies.
     ///
-    /// - Throws: `tooManyConnections`, or why the kernel cannot watch it, or why no thread can end the polling of it.
-    func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
-        let sink = connection.sink.flatMap { $0.sockets === self ? $0 : nil }
+    /// - Throws: `tooManyConnections`; `invalidPort` when it was accepted of a port that has ended since; or why the
+    ///   kernel cannot watch it, or why no thread can end the polling of it.
+    func add(_ connection: SocketConnection, isAccepted: Bool = false) throws(PortError) {
+        // A port that is ending no longer has the sockets.
+        let sink = connection.sink.flatMap { isAccepted || $0.sockets === self ? $0 : nil }
         if sink == nil, connection.isBusyPolled { _ = try IOThread.loop() }
         let result = state.withLock { state -> Result<UInt64?, PortError> in
-            if state.phase == .closed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
+            if state.phase == .closed { return isAccepted ? .failure(PortError(.invalidPort)) : .success(nil) }
+            if state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
             let (key, owner) = (state.lastKey + 1, connection.owner)
-            if sink != nil, !quotas.withLock({ $0.connect(key, of: owner, isLimited: isLimited) }) {
+            if sink != nil, !quotas.withLock({ $0.connect(key, of: owner, isLimited: isAccepted) }) {
                 return .failure(PortError(.tooManyConnections))
             }
             state.lastKey = key
@@ -171,15 +196,23 @@ package final class PortSockets: Sendable {
         -> Int
     {
         if let generation, receiveFromSoleActive(into: sink, generation, &budget) { return 1 }
+        background.object?.didPoll()
         ReservedDescriptor.shared.restore()
         if lacksConnection.load(ordering: .relaxed) { rewatch() }
         var count = 0
-        for _ in 0..<Tuning.reportRounds {
-            let reports = epoll.wait(until: .distantPast)
+        for round in 0..<Tuning.reportRounds {
+            // The I/O thread is not just doing something: what it has accepted is reported, what it has moved is queued.
+            let reports =
+                round == 0
+                ? moving.withLock { _ in accepting.withLock { _ in epoll.wait(until: .distantPast) } }
+                : epoll.wait(until: .distantPast)
             count += reports.count
             let hasSkippedSome = receive(reports, into: sink, &budget)
+            // A client that was reported as waiting may have been accepted by the I/O thread since: then it is reported now.
+            let mayHaveMissedOne = round == 0 && reports.contains { $0.key == Self.listenerKey }
             // Other connections may wait behind many that are not read.
-            guard hasSkippedSome, reports.count >= EpollSet.reportLimit, !budget.isSpent else { break }
+            let mayHideOthers = hasSkippedSome && reports.count >= EpollSet.reportLimit
+            guard mayHaveMissedOne || mayHideOthers, !budget.isSpent else { break }
         }
         return count
     }
@@ -253,6 +286,7 @@ package final class PortSockets: Sendable {
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.flush() }
         // A right's end never gets messages for a port, and another port's connection has its own.
         let result = member.receive(into: member.sink, limit: limit, depth: .reported)
+        if member.isObserving { background.object?.awaitQuery(of: member) }
         noteBusyRing(of: member)
         if !report.events.isDisjoint(with: .hangUpOrError), member.isThrottled {
             member.peerDidDisconnect()
@@ -284,13 +318,19 @@ package final class PortSockets: Sendable {
     /// sent, but its client can send nothing more.
     func close() {
         var listener: Listener?  // closed without the lock
-        let members = state.withLock { state in
-            state.phase = .closed
-            swap(&listener, &state.listener)
-            state.soleActive = SoleActivePeer()
-            defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
-            return state.members
+        var watch: UInt64?
+        let members = accepting.withLock { _ in
+            state.withLock { state in
+                state.phase = .closed
+                swap(&listener, &state.listener)
+                swap(&watch, &state.backgroundWatch)
+                state.soleActive = SoleActivePeer()
+                defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
+                return state.members
+            }
         }
+        BackgroundAcceptor.endWatch(watch)
+        background.withObject { $0.end() }
         listener = nil
         quotas.whenBelowLimits(nil)
         for member in members.values {

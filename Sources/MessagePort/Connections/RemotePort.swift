@@ -299,8 +299,9 @@ private final class RoomNotice: SourceRoutine {
 
     /// - Returns: what to deliver now; nil when there is no room.
     private func poll() -> SendPossibility? {
-        if !connection.isPortsEnd, connection.isFoundDead() { return .deadName }
         let events = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []
+        // After that: a port that ends says so before it makes room by dropping what it has not read.
+        if !connection.isPortsEnd, connection.isFoundDead() { return .deadName }
         if !events.isDisjoint(with: [.hangUp, .error]) { return .deadName }
         return events.contains(.writable) ? .possible : nil
     }

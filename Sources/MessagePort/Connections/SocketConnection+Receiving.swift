@@ -87,7 +87,10 @@ extension SocketConnection: IncomingChannelObserver {
     }
 
     /// Receives what has arrived, unless a thread is receiving.
-    func receiveUnlessReceiving() { receiver.receiveUnlessReceiving(from: self) }
+    ///
+    /// - Returns: whether there may be more.
+    @discardableResult
+    func receiveUnlessReceiving() -> Bool { receiver.receiveUnlessReceiving(from: self) }
 
     func peerDidOpenRing() { sender.channel.path.withLock { $0.peerDidOpen() } }
 

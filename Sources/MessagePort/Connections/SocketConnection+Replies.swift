@@ -317,6 +317,18 @@ extension SocketConnection {
     /// Whether the peer has sent queries and no message.
     var isOnlyObserving: Bool { state.withLock { $0.use == .observing } }
 
+    /// Whether the peer has sent messages.
+    var hasSentMessages: Bool { state.withLock { $0.use == .messages } }
+
+    /// Whether the peer has sent a query first; mostly answered without the lock.
+    var isObserving: Bool { hasObserved.load(ordering: .relaxed) && isOnlyObserving }
+
+    /// Reads from the peer again, which has read its answers: a query may be next.
+    func resumeReading() {
+        updateInterest()
+        if isObserving { sink?.sockets?.background.object?.awaitQuery(of: self) }
+    }
+
     /// Answers a query for statistics. Never waits: an answer that finds no room is sent before the next reply, and
     /// nothing more is read from the peer meanwhile.
     func answerStatisticsQuery(_ token: UInt64, about port: any MessageSink) {
@@ -329,6 +341,7 @@ extension SocketConnection {
     func noteObserver(_ port: any MessageSink) {
         let wasCounted = state.withLock { state in
             defer { if state.use == .nothing { state.use = .observing } }
+            hasObserved.store(true, ordering: .relaxed)
             return state.use == .nothing
         }
         if wasCounted { port.clientDidNotConnect() }

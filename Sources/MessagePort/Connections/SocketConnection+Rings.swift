@@ -13,8 +13,8 @@ extension SocketConnection {
         if isPortsEnd { return }
         let (isDue, isOffered) = sender.channel.path.withLock { ($0.isOfferDue(), $0.isOffered) }
         // A program that only sends reads nothing, and would never see the answer.
-        if isOffered { return receiveUnlessReceiving() }
-        if !isDue { return }
+        if isOffered { receiveUnlessReceiving() }
+        if isOffered || !isDue { return }
         do throws(SystemError) {
             let (end, descriptors) = try RingEnd.make()
             // First: the answer may come before the send returns.

@@ -110,6 +110,8 @@ package final class SocketConnection: Sendable {
     private let knownQuotas = SetOnceReference<PeerQuotas>()
     /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without.
     private let hasFailed = Atomic<Bool>(false)
+    /// Whether the peer has asked about the port.
+    let hasObserved = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
     /// Takes over a connected socket, whose messages are for the port; at the right's end that is nil. Without a `peer`
@@ -240,20 +242,16 @@ package final class SocketConnection: Sendable {
     /// soon as no reply is owed over it.
     func portDidEnd() {
         port?.release()
-        let hasUnanswered = state.withLock { state in
-            state.life.ownSideDidEnd()
-            return state.requests.hasUnanswered
-        }
+        state.withLock { $0.life.ownSideDidEnd() }
         // Sent before there is room: a sender that waits for room finds a dead name.
-        if hasUnanswered { sendPortEnded() }
+        sendPortEnded()
         // First: a peer that finds both socket and ring closed knows that the data in the ring will be dropped.
         receiver.ring.object?.close()
         sysShutDown(descriptor.rawValue, receivingOnly: true)
         // After the last packet can have come: a thread that is receiving, and sees it afterwards, drops them all.
         receiver.hasPortEnded.store(true, ordering: .sequentiallyConsistent)
         receiver.dropUnread(from: self)
-        if !state.withLock({ $0.requests.hasUnanswered }) { return close(PortError(.peerDied)) }
-        if !hasUnanswered { sendPortEnded() }
+        if !state.withLock({ $0.requests.hasUnanswered }) { close(PortError(.peerDied)) }
     }
 
     /// The port at the other end is gone: delivers the death notices. Replies may still come.

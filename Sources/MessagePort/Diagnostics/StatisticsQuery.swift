@@ -15,7 +15,7 @@ import Synchronization
 /// The answer of a port's owner.
 package enum StatisticsReply: Hashable, Sendable {
     case answered(PortStatistics)
-    /// It lives, and has not answered in time: it is stopped, or busy with work other than its port.
+    /// It lives, and has not answered in time: it is stopped, or busy while only its own threads may accept the query.
     case busy
     /// It is gone, does not talk to this process, or does not understand.
     case silent
@@ -160,14 +160,17 @@ package struct StatisticsQuery: ~Copyable {
 }
 
 extension SendRight {
-    /// What the right's port has counted. A port of another process is asked over a connection: it answers when it
-    /// receives, before its handler is called, and the query uses no slot of its queue.
+    /// What the right's port has counted. A port of another process is asked over a connection: a thread of the library
+    /// answers there, also while the port's handler runs or no thread receives. It first receives what has arrived, as far
+    /// as the queue has room, so that this counts as waiting; of very much that has arrived it receives a part. The query
+    /// uses no slot of the queue. Where the port has a policy of the program's (``PeerPolicy/init(_:)``), or the socket of
+    /// a supervisor, the threads that receive for it answer.
     ///
     /// The query has a connection of its own, which is not counted among the port's senders.
     ///
     /// - Parameter limit: how long to wait for the answer.
-    /// - Returns: the statistics; nil when no answer came: the port is gone, its owner is busy for longer than the
-    ///   limit, or does not know the query; or the right has no address, as that of ``bootstrap()`` may have none.
+    /// - Returns: the statistics; nil when no answer came: the port is gone, its owner is stopped or busy for longer than
+    ///   the limit, or does not know the query; or the right has no address, as that of ``bootstrap()`` may have none.
     /// - Throws: ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``,
     ///   ``PortError/Code/systemCallFailed``.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")

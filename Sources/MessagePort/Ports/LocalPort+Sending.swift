@@ -3,6 +3,7 @@
 
 import PortSystem
 import RunLoopCore
+import Synchronization
 
 extension LocalPort {
     package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
@@ -181,6 +182,16 @@ extension LocalPort {
     }
 
     var peerRules: PeerConfiguration { state.withLock { $0.coldState.rules } ?? .standard }
+
+    /// Sets the policy: the one before admits no client from now on. Clients that waited to be asked about are accepted now,
+    /// if the program need not be asked any more.
+    func setPeerPolicy(_ policy: PeerPolicy) {
+        if isInherited { return }
+        func change() { changePeerRules { PeerConfiguration(policy: policy, limits: $0.limits) } }
+        guard let sockets else { return change() }
+        sockets.accepting.withLock { _ in change() }
+        sockets.background.object?.acceptLater()
+    }
 
     /// Changes the peer rules. A dead port has none.
     func changePeerRules(_ body: (PeerConfiguration) -> PeerConfiguration) {

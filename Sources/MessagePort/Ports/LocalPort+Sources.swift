@@ -118,7 +118,7 @@ extension LocalPort {
         try checkProcess()
         if let address = state.withLock({ $0.liveAddress }) { return address }
         let sockets = try openSockets()
-        let address = try sockets.listen(in: directory)
+        let address = try sockets.listen(in: directory, for: self)
         try publish(address, of: sockets)
         return address
     }
@@ -137,7 +137,7 @@ extension LocalPort {
         let sockets = try openSockets()
         let listener = try directory.endpoints().makeListener(backlog: Tuning.listenBacklog)
         receiveFromSockets()  // accepts clients that wait at the old one
-        let address = try sockets.listen(on: listener, inPlaceOf: old.path).address
+        let address = try sockets.listen(on: listener, inPlaceOf: old.path, for: self).address
         try publish(address, of: sockets)
         return address
     }
@@ -150,7 +150,7 @@ extension LocalPort {
         if state.withLock({ $0.liveAddress }) != nil { return nil }
         ReservedDescriptor.shared.reserve()
         let sockets = try openSockets()
-        let (address, isTaken) = try sockets.listen(on: listener)
+        let (address, isTaken) = try sockets.listen(on: listener, for: self)
         guard isTaken else { return nil }
         try publish(address, of: sockets)
         return address

@@ -11,7 +11,8 @@ import Synchronization
 /// ``MachPort/tryReceive()``; never read the descriptor itself.
 ///
 /// What holds under every interleaving:
-/// - It is readable while a message waits, in the queue or in a socket.
+/// - It is readable while a message waits, in the queue or in the socket of a client that was accepted. A thread of
+///   the library may be accepting the client of a message that has just come; until then the message is not there.
 /// - For a port that is used within its process, it is readable exactly then.
 /// - For a port that other processes reach, it is also readable for what has arrived and is no message: a new
 ///   connection, the end of one, a piece of a large message, a change of a requester's state. `tryReceive` then handles

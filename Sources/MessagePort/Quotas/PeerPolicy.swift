@@ -15,36 +15,45 @@ import PortSystem
 /// connection.
 public struct PeerPolicy: Sendable {
     /// Processes of the port's own effective user: the policy of a port that is given no other.
-    public static let sameUser = PeerPolicy { sysIsOwnUser($0.identity.userID) }
+    public static let sameUser = PeerPolicy(checking: { sysIsOwnUser($0.identity.userID) })
 
     /// Processes with one of these effective users, by their numbers. A user without a number in this process's user
     /// namespace is none of them, also not by the overflow id (65534), as which all such users are shown.
     public static func users(_ users: Set<UInt32>) -> PeerPolicy {
-        PeerPolicy { users.contains($0.identity.userID) && sysStandsForOneUser($0.identity.userID) }
+        PeerPolicy(checking: { users.contains($0.identity.userID) && sysStandsForOneUser($0.identity.userID) })
     }
 
     /// Processes whose effective group, or one of whose supplementary groups, is one of these, by their numbers. On a
     /// kernel that does not report supplementary groups (before Linux 4.13, and some sandboxes) the effective group
     /// alone counts.
     public static func groups(_ groups: Set<UInt32>) -> PeerPolicy {
-        PeerPolicy { peer in
+        PeerPolicy(checking: { peer in
             let known = groups.filter { sysStandsForOneGroup($0) }
             if known.contains(peer.identity.groupID) { return true }
             return ((try? peer.supplementaryGroups()) ?? []).contains { known.contains($0) }
-        }
+        })
     }
 
     /// Admits each process that this policy or the other admits.
-    public func or(_ other: PeerPolicy) -> PeerPolicy { PeerPolicy { admits($0) || other.admits($0) } }
+    public func or(_ other: PeerPolicy) -> PeerPolicy {
+        let callsProgram = callsProgram || other.callsProgram
+        return PeerPolicy(checking: { admits($0) || other.admits($0) }, callsProgram: callsProgram)
+    }
 
     let admits: @Sendable (borrowing ConnectingPeer) -> Bool
+    /// Whether it is, or contains, a closure of the program's.
+    let callsProgram: Bool
+
+    private init(checking admits: @escaping @Sendable (borrowing ConnectingPeer) -> Bool, callsProgram: Bool = false) {
+        (self.admits, self.callsProgram) = (admits, callsProgram)
+    }
 
     /// A custom policy.
     ///
     /// - Parameter admits: called on the thread that receives for the port, with no lock held; while it runs, the port
     ///   receives nothing. It may be called on several threads at once.
     public init(_ admits: @escaping @Sendable (borrowing ConnectingPeer) -> Bool) {
-        self.admits = admits
+        self.init(checking: admits, callsProgram: true)
     }
 }
 

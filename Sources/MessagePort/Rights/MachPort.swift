@@ -302,7 +302,7 @@ extension MachPort {
     ///
     /// - Parameter policy: asked once for each connection, before anything is read from it.
     public func setPeerPolicy(_ policy: PeerPolicy) {
-        localPort.changePeerRules { PeerConfiguration(policy: policy, limits: $0.limits) }
+        localPort.setPeerPolicy(policy)
     }
 
     /// Sets what one other process may use at the port; initially ``PeerLimits/standard``.

@@ -91,6 +91,9 @@ enum Tuning {
     /// The most connections that one call accepts; the others are reported again.
     static let acceptBudget = 64
 
+    /// How many clients the I/O thread accepts for a port before a thread of the port polls. Chosen, not measured.
+    static let backgroundClients = 64
+
     /// How many times one poll asks the kernel, for 64 sockets each, while it skips some of those that are reported.
     static let reportRounds = 8
 

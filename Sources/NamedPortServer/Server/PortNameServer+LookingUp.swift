@@ -211,7 +211,7 @@ extension PortNameServer {
 extension PortNameServer {
     /// The names that are held now, in alphabetical order, and their ports' statistics. All owners are asked at once.
     ///
-    /// An owner that is stopped or busy does not delay the others: see `SendRight.statistics(within:)`.
+    /// An owner that does not answer does not delay the others: see `SendRight.statistics(within:)`.
     /// Only ports whose sockets are in the directory are asked: the path in a record may lead to a file system that
     /// does not answer.
     ///

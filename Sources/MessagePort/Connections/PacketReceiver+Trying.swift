@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Reads that do not wait for a thread that is receiving over the connection.
+
+import PortSystem
+import Synchronization
+
+extension PacketReceiver {
+    /// Receives what has arrived, unless a thread is receiving: another one, or this one further up its stack, where an
+    /// unwanted message makes this end answer that it is dropped.
+    ///
+    /// - Returns: whether there may be more.
+    func receiveUnlessReceiving(from connection: SocketConnection) -> Bool {
+        if connection.isInherited { return false }
+        let sink = connection.sink
+        let result = state.withLockIfAvailable { state in
+            let result = receivePackets(
+                into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
+            return (hasMore: result.hasMore, mustUpdate: noteUnsignalledData(state.channel.path, at: connection))
+        }
+        if result?.mustUpdate == true { connection.updateInterest() }
+        dropUnreadIfPortEnded(from: connection)
+        return result?.hasMore ?? false
+    }
+
+    /// Receives the next packet, if it is a query, unless a thread is receiving: also while the port's queue is full,
+    /// because a query takes no slot. Notices the end of a peer that has only asked.
+    ///
+    /// - Returns: whether another may come: not when the peer has sent something else, or uses a ring, or has to read
+    ///   answers first (then `resumeReading` follows).
+    /// - Throws: when there is no memory for the packet.
+    func receiveQuery(from connection: SocketConnection) throws(SystemError) -> Bool {
+        let sink = connection.sink
+        let mayHaveMore = try state.withLockIfAvailable { (state) throws(SystemError) in
+            if connection.isClosed || connection.isAwaitingRoom || state.channel.path.isOnRing { return false }
+            switch try sysPeekPacket(connection.descriptor.rawValue) {
+            case .wouldBlock: return true
+            case .packet(let first): if PacketHeader.kind(ofPacketWith: first)?.isQuery != true { return false }
+            case .peerClosed: if !connection.isOnlyObserving { return false }
+            }
+            _ = receivePacket(&state, sink, depth: .thorough, from: connection)
+            return !connection.isClosed
+        }
+        dropUnreadIfPortEnded(from: connection)
+        return mayHaveMore ?? true
+    }
+
+    /// The port may have ended while its connection was being read, when its end found the lock taken.
+    func dropUnreadIfPortEnded(from connection: SocketConnection) {
+        if hasPortEnded.load(ordering: .sequentiallyConsistent) { dropUnread(from: connection) }
+    }
+
+    /// Receives what the peer sent to a dead port, and drops it: senders that wait for room, or for a reply, learn of
+    /// the end.
+    ///
+    /// Does nothing while packets are being received: that may be further up this thread's stack, where the last
+    /// reference to a port may be released; the receiving thread does it afterwards.
+    func dropUnread(from connection: SocketConnection) {
+        if connection.isInherited { return }
+        state.withLockIfAvailable { state in
+            // The rest is closed with the socket.
+            while !closingCount.isAtLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
+        }
+    }
+}
