@@ -31,6 +31,7 @@ package func withDescriptorLimit<Result, Failure: Error>(
 package func expectNoNewDescriptors<Result>(
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Result
 ) rethrows -> Result {
+    waitForIOThread()  // it may not have accepted a client yet
     let before = openDescriptors()
     defer { compare(openDescriptors(), before, sourceLocation) }
     return try body()
@@ -42,6 +43,7 @@ package func expectNoNewDescriptors<Result>(
 package func expectNoNewDescriptorsButOfRings<Result>(
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Result
 ) rethrows -> Result {
+    waitForIOThread()
     let before = openDescriptors()
     defer { compare(openDescriptors(), before, channelsAllowed: 2, sourceLocation) }
     return try body()
@@ -55,6 +57,7 @@ package func expectNoNewDescriptors<Result>(
     _ body: () async throws -> sending Result
 ) async rethrows -> sending Result {
     await Pools.start()
+    waitForIOThread()  // it may not have accepted a client yet
     let before = openDescriptors()
     defer { compare(openDescriptors(), before, sourceLocation) }
     return try await body()
