@@ -182,7 +182,8 @@ extension LocalPort {
     func dequeueMessage(for handler: ActiveHandlers.Handler, _ batch: inout MessageBatch?) -> MachMessage? {
         var (action, missed) = (DequeueAction?.none, SourceList?.none)
         var message = state.withLock { state in
-            defer { missed = state.endExclusiveReceive() }
+            // Assigned only where there is something to do: an assignment releases.
+            defer { if state.isReceivedExclusively { missed = state.endExclusiveReceive() } }
             let taken = state.dequeue(for: handler, pollingAfter: Tuning.dequeuesBetweenPolls, &action)
             batch = taken == nil ? nil : state.leaseBatch(pollingAfter: Tuning.dequeuesBetweenPolls)
             return taken

@@ -7,7 +7,7 @@ import Synchronization
 /// thread ends, so neither side holds a reference longer than it needs it.
 struct LoopMembership: Sendable {
     /// Nil when the item is invalid. It has the size of a pointer, as there may be very many items.
-    private var list: SmallList<ThreadRunLoop>? = SmallList()
+    private(set) var list: SmallList<ThreadRunLoop>? = SmallList()
 
     var loops: SmallList<ThreadRunLoop> { list ?? SmallList() }
 

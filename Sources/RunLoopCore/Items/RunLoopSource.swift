@@ -314,8 +314,8 @@ extension RunLoopSource {
             fatalError("A custom source is not rung. Use signal() when it has work.")
         }
         if isNotified.exchange(true, ordering: .sequentiallyConsistent) { return }
-        let (loops, registration) = state.withLock { ($0.membership.loops, $0.registration) }
-        loops.forEach { $0.noteReadiness(of: self, near: registration) }
+        let (loops, registration) = state.withLock { ($0.membership.list, $0.registration) }
+        loops?.forEach { $0.noteReadiness(of: self, near: registration) }
     }
 
     /// Clears the mark of a custom source.
