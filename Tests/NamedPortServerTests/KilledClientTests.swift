@@ -34,6 +34,7 @@ struct KilledClientTests {
                             let done = Gate("the loop's next block")
                             loop.perform { done.open() }
                             done.wait()
+                            waitForIOThread()  // it may still hold a connection that has ended
                             before = openDescriptors()
                             continue
                         }
