@@ -26,6 +26,7 @@ struct FaultyServerTests {
                 let calls = try faulty.serve("count", []).calls
                 let plans = FaultPlan.all(calls, atLeast: 100)
                 expectNoConnections(to: port, "before")
+                waitForIOThread()
                 let descriptors = openDescriptors()
                 for (round, plan) in plans.enumerated() {
                     let result = try faulty.serve("\(round)", plan.rules)
