@@ -97,8 +97,9 @@ package final class DescriptorWatches: SourceRoutine {
         }
     }
 
-    /// Watches a descriptor that is not in the set. The loop calls `notify`, with no lock held, for each report, or for the first only: then the
-    /// watch has ended. What `notify` retains, such as the owner of the descriptor, is retained until the watch ends.
+    /// Watches a descriptor that is not in the set. The loop calls `notify`, with no lock held, for each report, or for
+    /// the first only: then the watch has ended. What `notify` retains, such as the owner of the descriptor, is retained
+    /// until the watch ends.
     ///
     /// - Returns: the key for `remove`.
     /// - Throws: `ENOSPC`, `ENOMEM`: then the descriptor is not watched.

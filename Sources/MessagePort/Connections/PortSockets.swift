@@ -201,7 +201,7 @@ package final class PortSockets: Sendable {
         if lacksConnection.load(ordering: .relaxed) { rewatch() }
         var count = 0
         for round in 0..<Tuning.reportRounds {
-            // The I/O thread is not just doing something: what it has accepted is reported, what it has moved is queued.
+            // With both locks: what the I/O thread has accepted is reported, and what it has moved is queued.
             let reports =
                 round == 0
                 ? moving.withLock { _ in accepting.withLock { _ in epoll.wait(until: .distantPast) } }
