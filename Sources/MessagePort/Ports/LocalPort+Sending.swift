@@ -106,25 +106,35 @@ extension LocalPort {
             return .accepted(wasEmpty: false)
         }
         // Set only where there is something to do: a returned value is copied, and that counts references.
-        var sources: SourceList?
-        var rare: (task: TaskWaiter?, dropped: [MachMessage])?
+        var action: AdmissionAction?
         let admission = state.withLock { state in
             let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: sender)
             if case .accepted(let wasEmpty) = admission {
-                if wasEmpty, !state.isReceivedExclusively { sources = state.sources }
-                if state.hasColdState || readsAhead {
-                    rare = (state.nextTask(), readsAhead ? state.mailbox.removeDropped() : [])
+                let isRare = state.hasColdState || readsAhead
+                if wasEmpty || isRare {
+                    action = AdmissionAction(
+                        sources: wasEmpty && !state.isReceivedExclusively ? state.sources : SourceList(),
+                        rare: isRare ? (state.nextTask(), readsAhead ? state.mailbox.removeDropped() : []) : nil)
                 }
                 if exceedingLimit { hasRoom = state.mailbox.hasRoomForSockets }
             }
             return admission
         }
-        sources?.ring()
-        if let rare {
+        action.take()?.follow()
+        return admission
+    }
+
+    /// What is to be done, without the lock, because a message was queued; mostly nothing, and then there is none.
+    private struct AdmissionAction: ~Copyable {
+        let sources: SourceList
+        let rare: (task: TaskWaiter?, dropped: [MachMessage])?
+
+        consuming func follow() {
+            sources.ring()
+            guard let rare else { return }
             rare.task?.wake()
             for message in rare.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
         }
-        return admission
     }
 }
 

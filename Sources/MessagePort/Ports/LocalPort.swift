@@ -147,7 +147,12 @@ package final class LocalPort: PortEndpoint, MessageSink {
     package var isInherited: Bool { forkGuard.isInherited }
 
     package func checkProcess() throws(PortError) {
-        if isInherited { throw PortError(.forkedProcess).at(label) }
+        if isInherited { throw forkedProcessError }
+    }
+
+    /// Not inlined: what the error needs on the stack every check would prepare.
+    private var forkedProcessError: PortError {
+        @inline(never) get { PortError(.forkedProcess).at(label) }
     }
 
     /// Whether the thread that sends a message may also serve it.
