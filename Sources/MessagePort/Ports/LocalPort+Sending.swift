@@ -124,9 +124,11 @@ extension LocalPort {
         return admission
     }
 
-    /// What is to be done, without the lock, because a message was queued; mostly nothing, and then there is none.
+    /// What queueing a message requires once the lock is released; nil where that is nothing, the usual case.
     private struct AdmissionAction: ~Copyable {
+        /// The sources to signal, because the queue was empty.
         let sources: SourceList
+        /// The task to wake, and the messages that the policy dropped; nil at a port that has neither.
         let rare: (task: TaskWaiter?, dropped: [MachMessage])?
 
         consuming func follow() {

@@ -150,7 +150,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
         if isInherited { throw forkedProcessError }
     }
 
-    /// Not inlined: what the error needs on the stack every check would prepare.
+    /// Not inlined, so that a check that passes does not prepare the stack for the error.
     private var forkedProcessError: PortError {
         @inline(never) get { PortError(.forkedProcess).at(label) }
     }
