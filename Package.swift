@@ -24,6 +24,7 @@ let examples = [
     "progress": "Progress",
     "loops": "OtherLoops",
     "spawned": "Spawned",
+    "restart": "Restart",
 ]
 
 let package = Package(

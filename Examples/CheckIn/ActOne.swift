@@ -77,7 +77,7 @@ private final class MainThread: Sendable {
     private func storeDistantPort(_ distantPort: SendRight, goingWith port: MachPort) throws {
         let runLoop = ThreadRunLoop.current
         state.withLock { $0.distantPort = distantPort }
-        try distantPort.notifyWhenDead {
+        try distantPort.notifyWhenDead { _ in
             port.invalidate()
             runLoop.stop()
         }

@@ -34,7 +34,7 @@ func actThree(_ files: [InputFile], workerDies: Bool) throws {
 func workerProcess(dies: Bool) throws {
     guard let mainPort = try SendRight.bootstrap() else { throw Failure("this process was not launched as a worker") }
     let loop = ThreadRunLoop.current
-    try mainPort.notifyWhenDead { loop.stop() }  // no process is left to work for
+    try mainPort.notifyWhenDead { _ in loop.stop() }  // no process is left to work for
     let myPort = MachPort { port, message in
         switch message.id {
         case MessageID.count:

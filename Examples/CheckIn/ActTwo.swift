@@ -94,7 +94,7 @@ private final class NamedBoss: Sendable {
 private func namedWorker(mainName: String) throws {
     let loop = ThreadRunLoop.current
     let mainPort = try RemoteMessagePort(name: mainName)
-    try mainPort.setInvalidationHandler { loop.stop() }  // no thread is left to work for
+    try mainPort.setInvalidationHandler { _ in loop.stop() }  // no thread is left to work for
     let myPort = try LocalMessagePort(name: mainName + ".thread") { port, message in
         switch message.id {
         case MessageID.count:

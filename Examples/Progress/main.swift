@@ -1,36 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Progress reports, streamed one way from a thread that works to one that shows them. The sender or the port chooses
-// what happens when they come faster than they are shown.
+// Progress reports, streamed one way from a worker to a thread that shows them. The sender or the port chooses what
+// happens when they come faster than they are shown. The worker is a thread first, and then another process, whose
+// reports are large: nothing else changes.
 
 import Foundation
 import MessagePort
 
 let mainLoop = ThreadRunLoop.main
 
-func report(_ percent: Int) -> MachMessage {
-    MachMessage(content: percent)
-}
-
-/// Reports why no more reports come, and releases the thread that waits for them.
-func giveUp(_ error: any Error) {
-    print("  the sender stops: \(error)")
-    mainLoop.stop()
-}
-
 /// Shows the reports of a port until the last one has come. Returns how many there were.
 func showReports(of port: MachPort) throws -> Int {
     let count = LoopBound(0)
-    port.setHandler { _, message in
-        do throws(PortError) {
-            let percent: Int = try message.content()
-            count.value += 1
-            if percent % 25 == 0 { print("  \(percent) %") }
-            if percent == 100 { mainLoop.stop() }
-        } catch {
-            print("  no report: \(error)")
-        }
+    port.setHandler { _, report in
+        count.value += 1
+        if report.id % 25 == 0 { print("  \(report.id) %") }
+        if report.id == 100 { mainLoop.stop() }
     }
     try port.schedule()
     mainLoop.run()
@@ -39,82 +25,65 @@ func showReports(of port: MachPort) throws -> Int {
 }
 
 /// The sender waits for room: no report is lost, and the queue stays short.
-func waitForRoom() throws {
+func waitForRoom(_ worker: SendRight) throws {
     print("a sender that waits for room")
     let port = MachPort(queueLimit: 4)
-    Thread.detachNewThread { [right = port.makeSendRight()] in
-        do {
-            var hasWaited = false
-            for percent in 1...100 {
-                if try right.trySend(report(percent)) { continue }
-                if !hasWaited { mainLoop.stop() }  // the queue is full: the other thread begins to read
-                hasWaited = true
-                try right.send(report(percent), within: .seconds(10))
-            }
-        } catch {
-            giveUp(error)
-        }
-    }
-    mainLoop.run()
+    try worker.send(order(.waiting, for: port), within: .seconds(10))
+    mainLoop.run()  // until the worker says that it waits
     print("  the queue is full with \(port.queueCount) reports")
     let count = try showReports(of: port)
     print("  \(count) reports came")
 }
 
 /// The sender is a run loop that must not block: it goes on when it is notified that there is room.
-func askForRoom() throws {
+func askForRoom(_ worker: SendRight) throws {
     print("a sender that is notified when there is room")
     let port = MachPort(queueLimit: 4)
-    let sender = try ResidentThread(name: "sender")
-    try sender.perform { [right = port.makeSendRight()] in
-        Sender(right: right).sendAll()
-    }
+    try worker.send(order(.notified, for: port), within: .seconds(10))
     let count = try showReports(of: port)
     print("  \(count) reports came")
-    sender.stop()
-    sender.join()
-}
-
-struct Sender: Sendable {
-    let right: SendRight
-    private let percent = LoopBound(1)
-
-    init(right: SendRight) {
-        self.right = right
-    }
-
-    /// Sends as long as there is room, and asks to be called again otherwise.
-    func sendAll() {
-        do throws(PortError) {
-            while percent.value <= 100 {
-                guard try right.trySend(report(percent.value)) else {
-                    try right.notifyWhenSendPossible { _ in sendAll() }
-                    return
-                }
-                percent.value += 1
-            }
-        } catch {
-            giveUp(error)
-        }
-    }
 }
 
 /// Only the newest report matters: the sender never waits, and the queue has one report at most.
-func keepTheLatest() throws {
+func keepTheLatest(_ worker: SendRight) throws {
     print("a port that keeps the latest report only")
     let port = MachPort(queuePolicy: .keepLatest)
-    for percent in 1...100 {
-        try port.makeSendRight().send(report(percent), within: .zero)
-    }
-    let dropped = port.droppedMessageCount
+    _ = try worker.request(order(.neverWaiting, for: port))  // the reply comes when all are sent
     let count = try showReports(of: port)
-    print("  \(count) report came, \(dropped) were replaced by newer ones")
+    print("  \(count) report came, \(port.droppedMessageCount) were replaced by newer ones")
+}
+
+func order(_ way: Worker.Way, for port: MachPort) -> MachMessage {
+    MachMessage(id: way.rawValue, components: [.right(port.makeSendRight())])
+}
+
+/// Has a worker send its reports in each way.
+func show(_ worker: PortWorker) throws {
+    try worker.port.schedule()
+    let right = try worker.checkIn(within: .seconds(10))
+    try waitForRoom(right)
+    try askForRoom(right)
+    try keepTheLatest(right)
+    try worker.shutDown(asking: MachMessage(id: Worker.leave))
+}
+
+/// Shows why no more reports come, and releases the thread that waits for them.
+@Sendable func showMessage(_: MachPort, _ message: MachMessage) {
+    if message.id != Worker.isWaiting { print("  the worker stops: \(message.text)") }
+    mainLoop.stop()
 }
 
 do {
-    try waitForRoom()
-    try askForRoom()
-    try keepTheLatest()
+    if let parent = try SendRight.bootstrap() {
+        try parent.notifyWhenDead { _ in mainLoop.stop() }
+        try Worker(reportSize: 200_000, parent).start()
+        mainLoop.run()
+    } else {
+        print("THE WORKER IS A THREAD")
+        try show(.launchThread(handler: showMessage) { try Worker(reportSize: 0, $0).start() })
+        print("THE WORKER IS A PROCESS, ITS REPORTS HAVE 200,000 BYTES")
+        try show(.launchProcess(WorkerProgram("/proc/self/exe"), handler: showMessage))
+    }
 } catch {
     FileHandle.standardError.write(Data("progress: \(error)\n".utf8))
     exit(1)

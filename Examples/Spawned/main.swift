@@ -52,7 +52,7 @@ func serve(_ launcher: SendRight) throws {
         }
     }
     try port.schedule(on: loop)
-    try launcher.notifyWhenDead(on: loop) { loop.stop() }
+    try launcher.notifyWhenDead(on: loop) { _ in loop.stop() }
     try launcher.checkIn(port)
     loop.run()
     port.invalidate()

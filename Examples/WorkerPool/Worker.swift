@@ -21,7 +21,7 @@ func workerMain() throws {
         }
     }
     try port.schedule()
-    try parent.notifyWhenDead { loop.stop() }  // no process is left to work for
+    try parent.notifyWhenDead { _ in loop.stop() }  // no process is left to work for
     try parent.checkIn(port)
     loop.run()
     port.invalidate()

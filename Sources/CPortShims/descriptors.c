@@ -66,11 +66,59 @@ int shim_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 int shim_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC | O_NONBLOCK); }
 
+int shim_shrink_pipe(int end) { return fcntl(end, F_SETPIPE_SZ, 4096); }
+
+int shim_sync_nothing(int descriptor) { return sync_file_range(descriptor, 0, 0, 0); }
+
+int shim_statx_pipe(int descriptor, uint64_t *device, uint64_t *inode) {
+    /* struct statx, which older C libraries lack. */
+    struct {
+        uint32_t mask, block_size;
+        uint64_t attributes;
+        uint32_t links, user, group;
+        uint16_t mode, spare;
+        uint64_t inode, size, blocks, attributes_mask, times[8];
+        uint32_t special_major, special_minor, device_major, device_minor;
+        uint64_t others[14];
+    } facts = {.mask = 0};
+    _Static_assert(sizeof facts == 256, "the size of struct statx");
+    /* AT_EMPTY_PATH | AT_STATX_DONT_SYNC; STATX_TYPE | STATX_INO */
+    if (syscall(SYS_statx, descriptor, "", 0x1000 | 0x4000, 0x1 | 0x100, &facts) < 0) return -1;
+    *device = (uint64_t)facts.device_major << 32 | facts.device_minor;
+    *inode = facts.inode;
+    return (facts.mode & 0170000) == 0010000;
+}
+
+int shim_query_duplicate(int descriptor, int other) {
+    return fcntl(descriptor, 1024 + 3 /* F_DUPFD_QUERY, Linux 6.10 */, other);
+}
+
+int shim_compare_files(int descriptor, int other) {
+    long thread = syscall(SYS_gettid);
+    return (int)syscall(SYS_kcmp, thread, thread, 0 /* KCMP_FILE */, (long)descriptor, (long)other);
+}
+
+int shim_access_mode(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0) return -1;
+    /* A mere reference (O_PATH) gives access to nothing. */
+    return flags & O_PATH ? O_ACCMODE : flags & O_ACCMODE;
+}
+
 int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds) {
     struct timespec timeout = TIMESPEC(nanoseconds);
     struct pollfd entry = {.fd = descriptor, .events = events};
     int count = ppoll(&entry, 1, nanoseconds < 0 ? NULL : &timeout, NULL);
     *returned = entry.revents;
+    return count;
+}
+
+int shim_ppoll_two(
+    int first, short events, int second, short others, short *returned, int64_t nanoseconds) {
+    struct timespec timeout = TIMESPEC(nanoseconds);
+    struct pollfd entries[] = {{.fd = first, .events = events}, {.fd = second, .events = others}};
+    int count = ppoll(entries, 2, nanoseconds < 0 ? NULL : &timeout, NULL);
+    *returned = entries[1].revents;
     return count;
 }
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "CPortShims.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -131,4 +133,16 @@ void shim_handle_signal(int signal, void (*handler)(int signal, void *informatio
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART};
     action.sa_sigaction = (void (*)(int, siginfo_t *, void *))(void *)handler;
     sigaction(signal, &action, NULL);
+}
+
+int shim_process_end(int process, int *status) {
+    struct { /* struct pidfd_info of linux/pidfd.h, in its first form */
+        uint64_t mask, group;
+        uint32_t ids[11];
+        int32_t status;
+    } information = { .mask = 1 << 3 /* PIDFD_INFO_EXIT, since Linux 6.15 */ };
+    int result = ioctl(process, _IOC(_IOC_READ | _IOC_WRITE, 0xFF, 11, sizeof information), &information);
+    if (result == 0 && !(information.mask & (1 << 3))) { errno = ENODATA; result = -1; }
+    *status = information.status;
+    return result;
 }

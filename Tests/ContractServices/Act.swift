@@ -31,4 +31,6 @@ package enum Act {
     package static let make: Int32 = 13
     /// Hands the request on to the right inside, which replies instead.
     package static let handOn: Int32 = 14
+    /// Ends its process with the status that the text says, before it replies.
+    package static let exit: Int32 = 15
 }

@@ -25,7 +25,7 @@ extension FarSide {
             .awaitEnd,
             .replyRetained, .queryRetained:
             return try performOnPort(order, parts)
-        case .receive: return try receive(port(order.subject).port, waits: number != 0)
+        case .receive: return try receive(port(order.subject).port, waits: number != 0, answersParts: number != 2)
         case .lines: return Parcel(Answer(texts: lines(of: order.subject).wait(for: number)))
         case .reply: try message(order.subject).reply(parts, within: serviceTimeout)
         case .ask: return facts(of: message(order.subject))
@@ -95,13 +95,14 @@ extension FarSide {
         if let sender { end(sender) }
     }
 
-    private func receive(_ port: MachPort, waits: Bool) throws(PortError) -> Parcel<Answer> {
+    private func receive(_ port: MachPort, waits: Bool, answersParts: Bool) throws(PortError) -> Parcel<Answer> {
         guard let message = waits ? try port.receive(within: serviceTimeout) : try port.tryReceive() else {
             return Parcel(Answer())
         }
         let number = add { $0.messages[$1] = message }
         let sender = message.sender
         let numbers = [number, Int(sender.processID), Int(sender.userID), Int(sender.groupID)]
+        if !answersParts { return Parcel(Answer(numbers: numbers)) }
         let parts = MachMessage(id: message.id, components: message.components, replyPort: message.replyPort)
         return Parcel(Answer(numbers: numbers), parts)
     }

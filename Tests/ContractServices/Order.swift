@@ -14,7 +14,7 @@ package struct Order: Sendable {
         case makeRight
         /// Gives the address of the port as text.
         case address
-        /// Receives from the port; waits if the number is not 0. The answer has the message's parts.
+        /// Receives from the port; waits if the number is not 0. The answer has the message's parts unless it is 2.
         case receive
         /// Invalidates the port.
         case invalidate

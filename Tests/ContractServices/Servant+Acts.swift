@@ -16,6 +16,7 @@ extension Servant {
         case Act.reverse: reverse(message)
         case Act.process: return Array(String(sysProcessID()).utf8)
         case Act.note: say("note \(message.text)")
+        case Act.exit: _exit(Int32(message.text) ?? 0)
         case Act.die: kill(sysProcessID(), SIGKILL)
         case Act.leave: return leave(port)
         case Act.drop: message.takeReplyRight()?.drop()

@@ -46,6 +46,7 @@ extension Service {
             let limit = serviceTimeout
             let back = try? message.replyPort?.request(MachMessage(id: 7), sendLimit: limit, replyLimit: limit)
             servant.reply(to: message, MachMessage(id: back?.id ?? -1))
+        case .askOther: askOther(message, servant)
         case .sendBack:
             try? message.replyPort?.send(MachMessage(id: 7), within: serviceTimeout)
             servant.reply(to: message, MachMessage(id: 8))
@@ -88,6 +89,17 @@ extension Service {
             servant.reply(to: message, MachMessage(id: 77))
         case .converse: converse(message, servant)
         default: break
+        }
+    }
+
+    private func askOther(_ message: MachMessage, _ servant: Servant) {
+        guard let other = servant.other else { return servant.say("no other port") }
+        do throws(PortError) {
+            let limit = serviceTimeout
+            let reply = try other.request(MachMessage(id: message.id + 1), sendLimit: limit, replyLimit: limit)
+            servant.reply(to: message, MachMessage(id: reply.id))
+        } catch {
+            servant.reply(to: message, MachMessage(id: -1, text: "\(error.code)"))
         }
     }
 

@@ -130,6 +130,8 @@ struct DocumentTests {
             "`SharedRing.capacity`": SharedRing.capacity,
             "`Tuning.earningCount`": Tuning.earningCount,
             "`Tuning.ringLimit`": Tuning.ringLimit,
+            "`Tuning.pendingReplies`": Tuning.pendingReplies,
+            "`Tuning.probesPerRequest`": Tuning.probesPerRequest,
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,
             "`RunLoopTracer.maximumCapacity`": RunLoopTracer.maximumCapacity,
         ]

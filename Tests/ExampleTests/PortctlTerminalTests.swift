@@ -101,9 +101,10 @@ struct PortctlTerminalTests {
     @Test("a long message shows on a terminal how much of it has been sent")
     func progress() async throws {
         try await withScratchDirectory { scratch in
-            // No thread receives, so the message stays in transit until its limit.
+            // No thread receives, nor accepts clients, so the message stays in transit until its limit.
             let names = try PortNameServer(directory: scratch.path("names"))
             let port = MachPort(queueLimit: 1)
+            port.setPeerPolicy(PeerPolicy { _ in true })
             try names.register(port, name: "silent")
             let body = scratch.path("body")
             try Data(repeating: 7, count: 4 << 20).write(to: URL(fileURLWithPath: body))

@@ -17,7 +17,7 @@ struct TranscriptTests {
     private static let examples = [
         "CheckIn", "Greeter", "Listing-3-1", "Listing-3-2", "Listing-3-3", "Listing-3-10", "Listing-3-12",
         "Listing-3-16", "Listing-3-17", "ResidentThread", "ActivityTrace", "StallMonitor",
-        "SingleInstance", "Notes", "WorkerPool", "Progress", "OtherLoops", "Spawned",
+        "SingleInstance", "Notes", "WorkerPool", "Progress", "OtherLoops", "Spawned", "Restart",
     ]
 
     @Test("an example prints what its README shows (S4, S6, S7, S15 to S22, S25)", arguments: examples)

@@ -23,6 +23,7 @@ public enum PacketFuzzing {
             case .violation, .refused: return
             case .message(let message, _, _):
                 precondition(message.size <= received, "bytes that no peer sent")
+                precondition(message.descriptors.count <= MessageLimits.descriptors, "descriptors beyond their limit")
                 checkDecoding(message)
                 received = 0
             case .replyFailed(_, _, let text):
@@ -32,6 +33,13 @@ public enum PacketFuzzing {
                 let isBeyondRange = payload.prefix(56).enumerated().contains { $0 % 8 == 7 && $1 > 127 }
                 precondition(
                     isBeyondRange || statistics.payload.elementsEqual(payload.prefix(56)), "numbers that no peer sent")
+            case .probed(let probe, let token):
+                let again = PacketHeader(probe, about: token)
+                precondition(again.probe == probe && token == header.asks && token != 0, "a probe of another wait")
+            case .probeAnswered(let probe, let token, let hasReturned):
+                let again = PacketHeader(answering: probe, about: token, hasReturned: hasReturned)
+                precondition(again.probe == probe && token == header.answers, "an answer about another request")
+                precondition(again.componentCount == header.componentCount, "an answer that no peer gave")
             case .shown(let message):
                 precondition(message.bytes.count <= TappedMessage.byteLimit, "bytes beyond their limit")
             default: break
@@ -65,7 +73,10 @@ public enum PacketFuzzing {
 
     /// A message that is accepted is one that this library could have sent: sent again, it is the same bytes.
     private static func checkDecoding(_ encoded: EncodedMessage) {
-        guard let message = encoded.decoded(resolve: { SendRight(DeadPort($0)) }) else { return }
+        let decoded = encoded.decoded { address, end in
+            SendRight(DeadPort(address), with: end.map { ReceivedEnd($0, of: .unknown) })
+        }
+        guard let message = decoded else { return }
         precondition(message.components.count == encoded.componentCount, "a component was lost")
         guard let again = try? OutgoingMessage(message) else { preconditionFailure("what was taken cannot be sent") }
         precondition(again.bytes == encoded.payload + encoded.tail, "a message has one form")
@@ -79,22 +90,27 @@ public enum PacketFuzzing {
 
     private static func packets(_ input: [UInt8]) -> [Packet] {
         var packets: [Packet] = []
+        var count = 0
         var rest = input[...]
         while rest.count >= 3 {
             let head = Array(rest.prefix(3))
             let bytes = Array(rest.dropFirst(3).prefix(Int(head[0]) | Int(head[1]) << 8))
             rest = rest.dropFirst(3 + bytes.count)
-            packets.append(Packet(bytes: bytes, descriptors: descriptors(Int(head[2]))))
+            packets.append(Packet(bytes: bytes, descriptors: descriptors(Int(head[2]), after: &count)))
         }
         return packets
     }
 
-    /// One descriptor, as often as needed: the decoder passes descriptors on and releases them, nothing else.
-    private static func descriptors(_ count: Int) -> [SharedDescriptor]? {
-        count == 255 ? nil : Array(repeating: descriptor, count: min(count, MessageLimits.descriptors))
+    /// The next ones, as many as needed: a message has none twice.
+    private static func descriptors(_ added: Int, after count: inout Int) -> [SharedDescriptor]? {
+        if added == 255 { return nil }
+        let range = count..<count + min(added, packetDescriptorLimit)
+        count = range.upperBound
+        return range.map { descriptors[$0 % descriptors.count] }
     }
 
-    private static let descriptor = SharedDescriptor(owning: 0)
+    /// The decoder passes descriptors on and releases them, nothing else.
+    private static let descriptors = (0..<4096).map { _ in SharedDescriptor(owning: 0) }
 }
 
 extension OutgoingMessage {

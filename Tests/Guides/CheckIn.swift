@@ -19,7 +19,7 @@ func checkInWorker(index: @escaping @Sendable ([UInt8]) -> [UInt8]) throws {
         try? message.reply(MachMessage(bytes: index(message.bytes)))
     }
     try port.schedule()
-    try parent.notifyWhenDead { loop.stop() }  // there is no launcher left to work for
+    try parent.notifyWhenDead { _ in loop.stop() }  // there is no launcher left to work for
     try parent.checkIn(port)
     loop.run()
     port.invalidate()

@@ -90,7 +90,7 @@ private func descriptor() throws {
 private func ends() throws {
     let port = MachPort()
     let right = port.makeSendRight()
-    try right.notifyWhenDead { print("notice: the port is gone") }
+    try right.notifyWhenDead { _ in print("notice: the port is gone") }
 
     port.invalidate()
     ThreadRunLoop.current.run(for: .zero)

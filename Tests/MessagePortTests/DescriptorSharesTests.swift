@@ -17,7 +17,7 @@ import Testing
         #expect(most <= limit - limit / 8 * 3)
         #expect(min(shares.connections, shares.queued, shares.inMessage) > 0)
         #expect(shares.peerBound < limit && limit - shares.peerBound >= limit / 8)
-        if limit >= 2_048 { #expect((shares.connections, shares.queued, shares.inMessage) == (256, 512, 253)) }
+        if limit >= 2_048 { #expect((shares.connections, shares.queued, shares.inMessage) == (256, 512, 500)) }
         guard let bound = CInt(exactly: shares.peerBound) else { return }
         #expect(shares.admits(bound - 1) && !shares.admits(bound))
     }

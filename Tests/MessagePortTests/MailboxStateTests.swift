@@ -258,7 +258,7 @@ private final class Mailbox {
     }
 
     func endSlotReservation() -> [BlockedSender] { state.endSlotReservation().senders }
-    func reserve(atMost most: Int) -> Int { state.reserveRoom(atMost: most) }
+    func reserve(atMost most: Int) -> Int { state.reserveRoom(atMost: most).slots }
 
     var messageCount: Int { state.messageCount }
     var byteCount: Int { state.byteCount }
@@ -272,5 +272,5 @@ private final class Mailbox {
     func setLimit(_ limit: Int) -> [BlockedSender] { state.setLimit(limit).senders }
     func removeDropped() -> [Int32] { state.removeDropped().map(\.id) }
     func stopWaiting(_ sender: BlockedSender) -> Bool { state.stopWaiting(sender) }
-    func die() -> (bounced: [MachMessage], senders: [BlockedSender])? { state.die() }
+    func die() -> (bounced: [MachMessage], senders: [BlockedSender])? { state.die().map { ($0.bounced, $0.senders) } }
 }

@@ -131,7 +131,7 @@ import Testing
         let right: [UInt8] = [2, 0, 0, 0, 2, 0, 0, 0, 0x2F, 0x61]
         let payload = Array(repeatElement(right, count: 1000).joined())
         let encoded = EncodedMessage(id: 0, componentCount: 3, payload: payload, descriptors: [])
-        let message = encoded.decoded { address in
+        let message = encoded.decoded { address, _ in
             resolved += 1
             return SendRight(DeadPort(address))
         }
@@ -233,7 +233,7 @@ import Testing
             components: Array(repeating: sample.components[2], count: MessageLimits.descriptors + 1))
         error = portError { () throws(PortError) in _ = try OutgoingMessage(descriptors) }
         #expect(error?.code == .tooManyDescriptors)
-        #expect(error?.subject == .size(254, limit: 253, of: .descriptors))
+        #expect(error?.subject == .size(501, limit: 500, of: .descriptors))
         // Small enough without its rights' addresses, too large with them.
         let edge = MachMessage(components: [.bytes([UInt8](repeating: 0, count: 84)), sample.components[1]])
         error = portError { () throws(PortError) in _ = try OutgoingMessage(edge, limit: 100) }
@@ -256,7 +256,7 @@ extension EncodedMessage {
 
     /// Decodes with rights that lead nowhere.
     fileprivate func decodedToNowhere() -> MachMessage? {
-        decoded { SendRight(DeadPort($0)) }
+        decoded { address, _ in SendRight(DeadPort(address)) }
     }
 }
 

@@ -83,14 +83,38 @@ import Testing
             case (.abandoned, false): "abandoned 8"
             case (.abandoned, true): "violation"
             case (.portEnded, false): "port ended"
+            case (.credit, _): "violation"
             case (.portEnded, true): "violation"
-            case (.ring, _), (.ringAnswer, _), (.pathChange, _), (.wakeUp, _): "violation"
+            case (.ring, _), (.ringAnswer, _), (.pathChange, _), (.wakeUp, _), (.presence, _): "violation"
             case (.statistics, false): "7 messages at 6"
             case (.tap, false): "tapped: true"
             case (.shown, false): "shown 8: 17 [3, 4]"
-            case (.statistics, true), (.tap, true), (.shown, true): "violation"
+            case (.probe, false): "probe 2 of 6, round 17, about 8"
+            case (.probeAnswer, false): "probe 2 of 8, round 17, about 6: true"
+            case (.statistics, true), (.tap, true), (.shown, true), (.probe, true), (.probeAnswer, true): "violation"
             }
         #expect(event == expected)
+    }
+
+    @Test(
+        "a packet of the flow control is the number of a connection, or a question, with memory or without")
+    func credit() throws {
+        let file = try SentCount.make().file
+        func text(_ count: UInt32, _ descriptors: [SharedDescriptor], asks: UInt64 = 8, answers: UInt64 = 0) -> String {
+            let header = PacketHeader(
+                kind: .credit, descriptorCount: UInt16(descriptors.count), componentCount: count, asks: asks,
+                answers: answers)
+            return Assembler().accept(header, payload: [], descriptors: descriptors).text
+        }
+        #expect(text(0, []) == "credit 8")
+        #expect(text(1, [file]) == "credit 8: room")
+        #expect(text(2, []) == "credit 8: wait")
+        #expect(text(3, []) == "credit 8: reading")
+        #expect(text(4, []) == "credit 8: probing")
+        #expect([text(0, [file]), text(5, [])] == ["violation", "violation"])
+        #expect(text(1, [file, file]) == "violation")
+        #expect(text(1, [], asks: 0) == "violation")
+        #expect(text(1, [], answers: 1) == "violation")
     }
 
     @Test("a payload or descriptors where none belong are a violation", arguments: PacketKind.allCases)
@@ -100,6 +124,7 @@ import Testing
             for (payload, descriptors) in [([1], []), ([], [descriptor])] as [([UInt8], [SharedDescriptor])] {
                 if kind == .message || kind == .continuation && descriptors.isEmpty { continue }
                 if kind == .replyFailed && !isBegun && descriptors.isEmpty { continue }
+                if kind == .presence && payload.isEmpty { continue }
                 let assembly = Assembler()
                 if isBegun { _ = assembly.accept(Self.message(4), payload: [1, 2], descriptors: []) }
                 let header = PacketHeader(kind: kind, descriptorCount: UInt16(descriptors.count))
@@ -167,7 +192,30 @@ import Testing
         #expect(assembly.removeWritten(0) == [])
         _ = try Self.land([3, 4, 5], in: &assembly)
         #expect(
-            assembly.didLand(3, Self.piece, descriptors: nil).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
+            assembly.didLand(3, Self.piece, descriptors: []).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
+    }
+
+    @Test("descriptors that a packet has no room for come with the next ones; lost with one of them, all are")
+    func descriptorsOfPieces() throws {
+        let many = Array(repeating: SharedDescriptor(try sysPacketSocket()), count: 254)
+        // What the head announces, what the pieces say and bring (nil if lost), and what comes of it.
+        let cases: [(Int, [(said: Int, came: Int?)], String)] = [
+            (500, [(247, 247), (0, 0)], "message"), (500, [(247, nil), (0, 0)], "without descriptors"),
+            (254, [(1, 1), (0, 0)], "message"), (254, [(0, 0), (1, 1)], "violation"), (253, [(1, 1)], "violation"),
+            (500, [(246, 246)], "violation"), (500, [(247, 246)], "violation"), (500, [(248, nil)], "violation"),
+            (500, [(0, 0)], "violation"), (254, [], "violation"), (501, [], "violation"), (65_535, [], "violation"),
+        ]
+        for (announced, pieces, text) in cases {
+            var (assembly, head) = (PacketAssembly(), Self.message(UInt64(1 + pieces.count)))
+            head.descriptorCount = UInt16(announced)
+            var event = assembly.accept(head, payload: [1], descriptors: Array(many.prefix(253)))
+            for (said, came) in pieces where assembly.isBegun {
+                let piece = PacketHeader(kind: .continuation, descriptorCount: UInt16(said))
+                event = assembly.accept(piece, payload: [2], descriptors: came.map { Array(many.prefix($0)) })
+            }
+            #expect(event.text.hasPrefix(text), "\(announced) \(pieces)")
+            if case .message(let message, _, _) = event { #expect(message.descriptors.count == announced) }
+        }
     }
 
     @Test("nothing written, a piece with descriptors, and a piece of nothing are violations")
@@ -199,7 +247,7 @@ import Testing
             let event = try assembly.didLand(Self.land(rest, in: &assembly), Self.piece, descriptors: [])
             guard case .message(let message, _, _) = event else { throw NoMessage() }
             #expect(message.tail == (cut == whole.size - 4 ? [4, 5, 6, 7] : []), "\(cut)")
-            let decoded = message.decoded { SendRight(DeadPort($0)) }
+            let decoded = message.decoded { address, _ in SendRight(DeadPort(address)) }
             #expect(decoded?.parts.count == 2 && decoded?.parts.byteCount == 7, "\(cut)")
         }
     }
@@ -297,8 +345,7 @@ extension PacketKind {
         case .message, .continuation, .replyFailed: [3, 4]
         case .statistics: [7] + [UInt8](repeating: 0, count: 55)
         case .shown: [UInt8](repeating: 0, count: 8) + [3, 4]
-        case .replyDropped, .abort, .refused, .abandoned, .portEnded, .tap, .ring, .ringAnswer, .pathChange, .wakeUp:
-            []
+        default: []
         }
     }
 }
@@ -312,7 +359,7 @@ extension PacketAssemblyTests {
         var header = PacketHeader(kind: .message, componentCount: 1, asks: 3, totalLength: 20)
         let piece = [UInt8](repeating: 0, count: 10)
         let first = assembly.accept(header, payload: piece, descriptors: [], limit: 19)
-        #expect(first.text == "incomplete" && !assembly.mayNeedSlot)
+        #expect(first.text == "incomplete" && assembly.isPartialTooLarge && assembly.mayNeedSlot)
         let last = assembly.accept(PacketHeader(kind: .continuation), payload: piece, descriptors: [])
         #expect(last.text == "too large, asks 3" && !assembly.isBegun)
         header.answers = 1
@@ -322,7 +369,7 @@ extension PacketAssemblyTests {
 }
 
 extension PacketAssembly.Event {
-    fileprivate var text: String {
+    var text: String {
         switch self {
         case .incomplete: "incomplete"
         case .tooLarge(let asks): "too large, asks \(asks)"
@@ -338,7 +385,14 @@ extension PacketAssembly.Event {
         case .statistics(let statistics, let token): "\(statistics.messageCount) messages at \(token)"
         case .tapAsked(let limit): "tap \(limit)"
         case .tapAnswered(let isAllowed): "tapped: \(isAllowed)"
+        case .creditOpened(let key): "credit \(key)"
+        case .creditAsked(let question): "credit \(question.key): \(question.purpose)"
+        case .probed(let probe, let token):
+            "probe \(probe.start.secret) of \(probe.start.time), round \(probe.round), about \(token)"
+        case .probeAnswered(let probe, let token, let hasReturned):
+            "\(Self.probed(probe, token: token).text): \(hasReturned)"
         case .shown(let message): "shown \(message.number): \(message.id) \(message.bytes)"
+        case .presence(let end): end == nil ? "presence, lost" : "presence"
         case .refused(let code): "refused \(code)"
         case .violation: "violation"
         }

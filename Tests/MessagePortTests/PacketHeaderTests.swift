@@ -12,7 +12,8 @@ import Testing
 
     @Test("every field has its offset, least significant byte first")
     func layout() {
-        #expect(Self.header.encoded == Array("MPRT".utf8) + [1, 1] + Array(1...34))
+        #expect(Self.header.encoded == Array("MPRT".utf8) + [2, 1] + Array(1...34))
+        #expect(Array(Self.header.encoded.prefix(5)) == PacketHeader.magic + [PacketHeader.version])
         #expect(Self.header.encoded.count == PacketHeader.size)
     }
 
@@ -57,7 +58,7 @@ import Testing
 
     @Test("the numbers of the kinds are those of the wire format")
     func kinds() {
-        #expect(PacketKind.allCases.map(\.rawValue) == Array(1...15))
+        #expect(PacketKind.allCases.map(\.rawValue) == Array(1...16) + [18, 19, 20])
         #expect(PacketHeader.packetLimit == PacketHeader.size + PacketHeader.payloadLimit)
     }
 }

@@ -307,6 +307,22 @@ import Testing
         #expect(accounts.isEmpty)
     }
 
+    @Test("a process that has gone has no share of the queue, though ends of pipes are left", arguments: [nil, 12_345])
+    func goneWithEnds(otherUser: UInt32?) {
+        let accounts = accounts()
+        accounts.accounts.queueLimit = 10
+        let (here, gone) = (PeerID.process(7), PeerID.process(8, of: otherUser ?? sysUserID()))
+        let connected = [accounts.connect(1, of: here), accounts.connect(2, of: gone)]
+        #expect(connected == [true, true])
+        accounts.accounts.addPipeEnd(of: gone)
+        #expect(accounts.allowance(of: here).messages == 5)
+        accounts.disconnect(2)
+        #expect(accounts.allowance(of: here).messages == .max)
+        _ = accounts.accounts.refund(ResourceUsage(), pipeEnds: 1, by: gone)
+        accounts.disconnect(1)
+        #expect(accounts.isEmpty)
+    }
+
     @Test("a higher limit lets paused processes go on")
     func raising() {
         let accounts = accounts()

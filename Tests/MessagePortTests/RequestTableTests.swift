@@ -102,6 +102,23 @@ import Testing
         #expect(!connection.requests.hasUnanswered && !connection.requests.isAbandoned(7))
     }
 
+    @Test("a request is bound to its receiver until its right leaves the message, it is abandoned, or answered")
+    func bound() {
+        let connection = Connection()
+        let calls = Calls()
+        for token: UInt64 in 1...3 { connection.requests.addUnanswered(token) }
+        #expect(connection.requests.isBound(1) && !connection.requests.isBound(4))
+        connection.requests.noteRightRemoved(1)
+        connection.requests.noteRightRemoved(4)
+        #expect(!connection.awaitAbandonment(of: 1, calls.one))
+        #expect(!connection.requests.isBound(1) && connection.requests.isUnanswered(1))
+        #expect(!connection.requests.isUnanswered(4) && connection.abandon(1).count == 1)
+        #expect(!connection.awaitAbandonment(of: 2, calls.one) && connection.requests.isBound(2))
+        connection.requests.noteRightRemoved(2)
+        #expect(connection.settle(2).count == 1 && !connection.requests.isBound(2))
+        #expect(connection.abandon(3).isEmpty && !connection.requests.isBound(3))
+    }
+
     @Test("a request that was answered has no handlers any more, and cannot be given up")
     func settled() {
         let connection = Connection()

@@ -10,7 +10,14 @@ import Testing
 @Suite("Documents: the wire format", .leakCheck)
 struct WireFormatDocumentTests {
     private static let path = "/run/user/1000/swift-ports/sockets/0123456789abcdef0123456789abcdef.1"
+    /// The number of the connection in the packets of the flow control.
+    private static let number: UInt64 = 0x8F3A_61C4_27D9_0B5E
     private static var right: SendRight { SendRight(DeadPort(PortAddress(path: path))) }
+
+    /// The right with the end of a pipe.
+    private static func counted() throws -> SendRight {
+        SendRight(DeadPort(PortAddress(path: path)), with: ReceivedEnd(try PresencePipe().writing))
+    }
 
     /// The examples of the page, by name.
     private static func examples() throws -> [String: [UInt8]] {
@@ -33,6 +40,10 @@ struct WireFormatDocumentTests {
             var request = MachMessage(id: 101, text: "hello")
             request.replyTarget = ReplyTarget(UnusedReceiver())
             try connection.send(request, until: .never)
+        }.first
+        sent["confirmed"] = try packets { connection in
+            let message = MachMessage(id: 101, text: "hello").asking(UnusedReceiver(), confirming: .taken)
+            try connection.send(message, until: .never)
         }.first
         sent["reply"] = try packets { try $0.send(MachMessage(id: 101, text: "5"), answering: 1, until: .never) }
             .first
@@ -68,7 +79,19 @@ struct WireFormatDocumentTests {
         sent["ring-answer"] = PacketHeader(kind: .ringAnswer, descriptorCount: 2).encoded
         sent["path-change"] = PacketHeader(kind: .pathChange).encoded
         sent["wake-up"] = PacketHeader(kind: .wakeUp).encoded
+        sent["counted-right"] = try packets { connection in
+            try connection.send(MachMessage(components: [.right(Self.counted())]), until: .never)
+        }.first
+        sent["counted-reply-port"] = try packets { connection in
+            let right = try Self.counted()
+            try connection.send(MachMessage(components: [.right(right)], replyPort: right), until: .never)
+        }.first
+        sent["presence"] = PacketHeader.presence.encoded
         sent.merge(try queries()) { $1 }
+        sent.merge(try credits()) { $1 }
+        let probe = WaitProbe(start: WaitNumber(time: 86_400_000_000_000, secret: Self.number), round: 0)
+        sent["probe"] = try packets { $0.send(probe, about: 1) }.first
+        sent["probe-answer"] = try packets { $0.answer(probe, about: 1, hasReturned: true) }.first
         let examples = try Self.examples()
         for (name, bytes) in sent { #expect(examples[name] == bytes, "\(name)") }
         #expect(Set(examples.keys) == Set(sent.keys))
@@ -87,6 +110,26 @@ struct WireFormatDocumentTests {
         message.remoteSender = PeerIdentity(processID: 4711, userID: 1000, groupID: 1000)
         let shown = TappedMessage(message, number: 1, byteLimit: 64)
         sent["shown"] = try packets { $0.offerAside(shown.packet) }.first
+        return sent
+    }
+
+    /// What the two sides of the flow control send.
+    private func credits() throws -> [String: [UInt8]] {
+        var sent: [String: [UInt8]] = [:]
+        sent["credit-number"] = try packets { connection in
+            var naming = SendCredit.naming()
+            naming.header.asks = Self.number  // instead of a random one
+            connection.enqueue(naming)
+        }.first
+        sent["credit-question"] = try packets { connection in
+            let file = try SentCount.make().file
+            let question = CreditQuestion(key: Self.number, purpose: .room, sentCount: file)
+            _ = try CreditQuery(question, over: connection.descriptor)
+        }.first
+        sent["credit-answer"] = try packets { connection in
+            let grant = CreditGrant(page: try GrantPage(), index: 3)
+            connection.enqueue(OutgoingPacket(.granted(grant), to: Self.number))
+        }.first
         return sent
     }
 
@@ -112,11 +155,45 @@ struct WireFormatDocumentTests {
         #expect(statistics.messageCount == 1 && statistics.byteCount == 5 && statistics.queueLimit == 64)
         #expect(shown.id == 101 && shown.sender == 4711 && shown.bytes == Array("hello".utf8))
         #expect(!shown.expectsReply && shown.byteCount == 5)
+        guard case .probed(let probe, token: 1) = try event("probe", examples),
+            case .probeAnswered(probe, token: 1, hasReturned: true) = try event("probe-answer", examples)
+        else { throw NotAMessage(name: "probe, probe-answer") }
+        #expect(probe.start.time == 86_400_000_000_000 && probe.start.secret == Self.number && probe.round == 0)
+        guard case .creditOpened(let key) = try event("credit-number", examples),
+            case .creditAsked(let question) = try event("credit-question", examples),
+            case .granted(let grant)? = try answer("credit-answer", examples)
+        else { throw NotAMessage(name: "credit") }
+        #expect(key == Self.number && question.key == Self.number)
+        #expect(question.purpose == .room && question.sentCount != nil)
+        #expect(grant.index == 3 && grant.page != nil)
+        #expect(PacketHeader(examples["credit-answer"] ?? [])?.answers == Self.number)
+    }
+
+    @Test("rights with the end of a pipe are read as the page says, and so is the read end")
+    func readCounted() throws {
+        let examples = try Self.examples()
+        let right = try message("counted-right", examples)
+        #expect(try right.rights.map { try $0.destination.address().path } == [Self.path])
+        let both = try message("counted-reply-port", examples)
+        #expect(both.rights.count == 1 && both.replyPort != nil)
+        guard case .presence(.some) = try event("presence", examples) else { throw NotAMessage(name: "presence") }
+    }
+
+    /// What a sender that has asked for room makes of the answer.
+    private func answer(_ name: String, _ examples: [String: [UInt8]]) throws -> CreditQuery.Answer? {
+        let bytes = try #require(examples[name])
+        let (near, far) = try sysPacketSocketPair()
+        // Closed with the question unread, it would reset the connection.
+        defer { withExtendedLifetime(far) {} }
+        let query = try CreditQuery(CreditQuestion(key: Self.number, purpose: .room), over: near)
+        let page = try GrantPage()
+        _ = try sysSendPacket(far.rawValue, head: bytes, body: [], descriptors: [page.file])
+        return query?.receive()
     }
 
     private func message(_ name: String, _ examples: [String: [UInt8]]) throws -> MachMessage {
         guard case .message(let encoded, _, _) = try event(name, examples) else { throw NotAMessage(name: name) }
-        return try #require(encoded.decoded { SendRight(DeadPort($0)) })
+        return try #require(encoded.decoded { address, _ in SendRight(DeadPort(address)) })
     }
 
     private func event(_ name: String, _ examples: [String: [UInt8]]) throws -> PacketAssembly.Event {

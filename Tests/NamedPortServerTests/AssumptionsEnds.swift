@@ -97,8 +97,8 @@ import Testing
             let remote = try fixture.remote(over: transport)
             let invalidations = Recorder<Bool>("the end")
             try withLoopThread { loop in
-                try remote.setInvalidationHandler { invalidations.append(false) }  // replaced: never called
-                try remote.setInvalidationHandler(on: loop, in: .default) { invalidations.append(loop.isCurrent) }
+                try remote.setInvalidationHandler { _ in invalidations.append(false) }  // replaced: never called
+                try remote.setInvalidationHandler(on: loop, in: .default) { _ in invalidations.append(loop.isCurrent) }
                 #expect(remote.hasInvalidationHandler)
                 local.invalidate()
                 #expect(invalidations.waitUntilCount(1) == [true])
@@ -107,9 +107,9 @@ import Testing
                 #expect(invalidations.elements == [true])
                 #expect(!remote.hasInvalidationHandler)
                 // On an invalid object: at once on this thread, soon on another.
-                try remote.setInvalidationHandler { invalidations.append(true) }
+                try remote.setInvalidationHandler { _ in invalidations.append(true) }
                 #expect(invalidations.count == 2)
-                try remote.setInvalidationHandler(on: loop) { invalidations.append(loop.isCurrent) }
+                try remote.setInvalidationHandler(on: loop) { _ in invalidations.append(loop.isCurrent) }
                 #expect(invalidations.waitUntilCount(3) == [true, true, true])
             }
         }
@@ -122,7 +122,7 @@ import Testing
                 let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
                 let loop = ThreadRunLoop.current
                 let invalidations = Counter("the end")
-                try remote.setInvalidationHandler {
+                try remote.setInvalidationHandler { _ in
                     invalidations.increment()
                     loop.stop()
                 }
@@ -144,11 +144,11 @@ import Testing
             let invalidations = Recorder<Bool>("ends")
             try withLoopThread { loop in
                 let remote = try fixture.remote(over: transport)
-                try remote.setInvalidationHandler(on: loop) { invalidations.append(loop.isCurrent) }
+                try remote.setInvalidationHandler(on: loop) { _ in invalidations.append(loop.isCurrent) }
                 remote.invalidate()
                 #expect(invalidations.waitUntilCount(1) == [true])
                 let silent = try fixture.remote(over: transport)
-                try silent.setInvalidationHandler { invalidations.append(false) }
+                try silent.setInvalidationHandler { _ in invalidations.append(false) }
                 try silent.setInvalidationHandler(nil)
                 silent.invalidate()
             }
@@ -164,7 +164,7 @@ import Testing
             try withServer(at: fixture) { _ in
                 func visit() throws {
                     let remote = try RemoteMessagePort.shared(name: "server", nameServer: fixture.names)
-                    try remote.setInvalidationHandler {}
+                    try remote.setInvalidationHandler { _ in }
                     #expect(try remote.ask(Act.reverse, "abc", mode: .default) == "cba")
                     remote.invalidate()
                 }

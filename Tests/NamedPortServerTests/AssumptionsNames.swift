@@ -161,7 +161,7 @@ import Testing
             let released = Counter()
             let probe = Mutex<LifeProbe?>(LifeProbe(released))
             let local = try fixture.local()
-            try RemoteMessagePort.shared(name: "name", nameServer: fixture.names).setInvalidationHandler {
+            try RemoteMessagePort.shared(name: "name", nameServer: fixture.names).setInvalidationHandler { _ in
                 probe.withLock { $0 = nil }
             }
             #expect(released.value == 1)  // its end called its handler, as when CF deallocates one

@@ -33,11 +33,11 @@ import Testing
     func orderBetweenProcesses() async throws {
         try await withFixture { fixture in
             let notes = Recorder<String>("notes")
-            let local = try fixture.local(queueLimit: 3) { _, message in
+            let local = try fixture.local(queueLimit: 50) { _, message in
                 notes.append(message.text)
                 return nil
             }
-            // This many fit into the connection: the sender exits although none was read.
+            // This many have room: the sender exits although none was read.
             try withPeer(["send", fixture.directory, "name", "50"], at: fixture) { _ = try $0.waitForExit() }
             try withLoopThread { loop in
                 try local.schedule(on: loop)

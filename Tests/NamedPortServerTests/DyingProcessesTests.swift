@@ -138,7 +138,7 @@ struct DyingProcessesTests {
                 let end = kills ? ProcessEnd.signalled(SIGKILL) : .exited(0)
                 let port = try withServer("name", at: fixture, endsAs: end) { server in
                     let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
-                    try port.setInvalidationHandler(on: loop, in: .default) { invalidated.append(loop.isCurrent) }
+                    try port.setInvalidationHandler(on: loop, in: .default) { _ in invalidated.append(loop.isCurrent) }
                     #expect(try port.ask(Act.reverse, "on") == "no")
                     #expect(port.isValid)
                     #expect(invalidated.count == 0)
@@ -162,7 +162,7 @@ struct DyingProcessesTests {
         try await withFixture { fixture in
             try withServer("name", at: fixture) { _ in
                 let port = try RemoteMessagePort(name: "name", nameServer: fixture.names)
-                try port.setInvalidationHandler(on: .current, in: .default) {}
+                try port.setInvalidationHandler(on: .current, in: .default) { _ in }
                 #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
                 #expect(try port.ask(Act.reverse, "on") == "no")
             }

@@ -74,8 +74,8 @@ import Testing
             Answer("zeros", [UInt8](repeating: 0, count: 40)),
             Answer("much of nothing", [UInt8](repeating: 0xFF, count: 60_000)),
             Answer("another version", Array("MPRT".utf8) + [99, 1] + [UInt8](repeating: 0, count: 34)),
-            Answer("a message for the port", Array("MPRT".utf8) + [1, 1] + [UInt8](repeating: 0, count: 34)),
-            Answer("a continuation of nothing", Array("MPRT".utf8) + [1, 2] + [UInt8](repeating: 0, count: 35)),
+            Answer("a message for the port", Array("MPRT".utf8) + [2, 1] + [UInt8](repeating: 0, count: 34)),
+            Answer("a continuation of nothing", Array("MPRT".utf8) + [2, 2] + [UInt8](repeating: 0, count: 35)),
         ])
     func garbage(answer: Answer) async throws {
         try await withFixture(leaving: .anything) { fixture in

@@ -24,7 +24,8 @@ struct KilledClientTests {
                     var generator = Seed.generator()
                     var before: Set<String>?
                     for round in 0..<100 {
-                        let plan = Plan(rings, &generator)
+                        // In the first round the client lives until it has asked for room: the port makes memory for that.
+                        let plan = Plan(rings, &generator, atLeast: round == 0 ? 20 : 1)
                         try Self.kill(by: plan, handler, at: fixture, beside: other, "round \(round), \(plan)")
                         expectSoon("round \(round): connections") { local.port.localPort.connectionCount == 0 }
                         #expect(handler.faults == [], "round \(round), \(plan)")
@@ -53,11 +54,11 @@ struct KilledClientTests {
         let iterations: Int
         let keepsReply: Bool
 
-        init(_ rings: String, _ generator: inout SplitMix64) {
+        init(_ rings: String, _ generator: inout SplitMix64, atLeast least: Int) {
             self.rings = rings
             keepsReply = Bool.random(using: &generator)
             // Every second message is a request, and the first is one.
-            messages = Int.random(in: 1...40, using: &generator) | (keepsReply ? 1 : 0)
+            messages = Int.random(in: least...40, using: &generator) | (keepsReply ? 1 : 0)
             iterations = Int.random(in: 0...2000, using: &generator)
         }
     }

@@ -43,6 +43,7 @@ func withFixture(
         try withScratchDirectory(leaving: .anything, sourceLocation: sourceLocation) { scratch in
             try body(NameFixture(scratch))
             guard case .none = leftovers else { return }
+            waitForIOThread()  // what it does retains the directory
             let found = ["names", "sockets"].flatMap { part in
                 (try? sysList(scratch.path("swift-ports/\(part)")).map { "\(part)/\($0)" }) ?? []
             }

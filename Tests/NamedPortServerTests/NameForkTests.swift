@@ -60,7 +60,7 @@ private struct ForkedNames: Sendable {
     }
 
     func run(locksAreHeld: Bool) throws {
-        try observed.setInvalidationHandler { [calls] in calls.increment() }
+        try observed.setInvalidationHandler { [calls] _ in calls.increment() }
         let worker = try ResidentThread(name: "worker")
         let watch = try names.watch(on: worker.loop) { _ in }
         // Its routine retains the owner of the port.
@@ -70,7 +70,7 @@ private struct ForkedNames: Sendable {
             guard locksAreHeld else { return locked.open() }
             names.held.withLock { _ in
                 local.heldName.withLock { _ in
-                    observed.state.withLock { _ in
+                    observed.life.withLock { _ in
                         source.state.withLock { _ in
                             worker.loop.state.withLock { _ in
                                 locked.open()
@@ -128,7 +128,7 @@ private struct ForkedNames: Sendable {
         for remote in [remote, observed] {
             expect("request") { _ = try remote.request(MachMessage()) }
             expect("send") { try remote.send(MachMessage()) }
-            expect("invalidation handler") { try remote.setInvalidationHandler {} }
+            expect("invalidation handler") { try remote.setInvalidationHandler { _ in } }
             if remote.isValid { failures.append("a remote port is valid") }
             if remote.hasInvalidationHandler { failures.append("a handler would be called at the end") }
             remote.invalidate()

@@ -182,7 +182,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
                     for name in all { try fixture.names.register(port, name: name) }
                     let right = try fixture.remote(all[0], over: .socket).right
                     let (taken, done) = (Recorder<String>(), Gate("the end's notice"))
-                    try right.notifyWhenDead(on: loop) {
+                    try right.notifyWhenDead(on: loop) { _ in
                         let heir = MachPort()
                         for name in all where failure({ try fixture.names.register(heir, name: name) }) != nil {
                             taken.append(name)

@@ -143,7 +143,7 @@ import Testing
             try local.schedule()
             let first = try RemoteMessagePort(name: "name", nameServer: fixture.names)
             let invalidations = Counter()
-            try first.setInvalidationHandler { invalidations.increment() }
+            try first.setInvalidationHandler { _ in invalidations.increment() }
             first.invalidate()
             first.invalidate()
             #expect(invalidations.value == 1)
@@ -168,7 +168,7 @@ import Testing
             try withLoopThread { loop in
                 let remote = try RemoteMessagePort(name: "name", nameServer: fixture.names)
                 let invalidations = Recorder<Bool>("the client's end")
-                try remote.setInvalidationHandler(on: loop, in: .default) { invalidations.append(loop.isCurrent) }
+                try remote.setInvalidationHandler(on: loop, in: .default) { _ in invalidations.append(loop.isCurrent) }
                 #expect(remote.isValid)
                 local.invalidate()
                 local.invalidate()
@@ -176,7 +176,7 @@ import Testing
                 #expect(ends.value == 1)
                 #expect(!remote.isValid)
                 remote.invalidate()
-                try remote.setInvalidationHandler { invalidations.append(false) }
+                try remote.setInvalidationHandler { _ in invalidations.append(false) }
                 #expect(invalidations.count == 2)  // the second handler, set too late, was called by itself
             }
         }

@@ -208,7 +208,7 @@ struct NamespaceTests {
                 let right = try names.lookUp("store")
                 let died = Counter()
                 try withLoopThread { loop in
-                    try right.notifyWhenDead(on: loop) { died.increment() }
+                    try right.notifyWhenDead(on: loop) { _ in died.increment() }
                     // Seen from inside it has the number 1, and no process there can kill it.
                     let inside = try right.request(MachMessage(id: Act.process)).sender.processID
                     kill(inside, SIGKILL)

@@ -78,7 +78,7 @@ struct RequestsAcrossProcessesTests {
     @Test("one-way messages arrive in order, also when the sender has exited before the first is read")
     func sentBeforeExit() async throws {
         try await withFixture { fixture in
-            let port = MachPort()
+            let port = MachPort(queueLimit: 100)  // the sender waits for room beyond
             try fixture.names.register(port, name: "name")
             let sender = try withPeer(["send", fixture.directory, "name", "100"], at: fixture) { sender in
                 try sender.waitForExit()

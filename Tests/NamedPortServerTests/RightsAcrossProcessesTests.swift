@@ -148,7 +148,7 @@ struct RightsAcrossProcessesTests {
         }
     }
 
-    @Test("253 descriptors go in one message, one more is refused before anything is sent")
+    @Test("500 descriptors go in one message, one more is refused before anything is sent")
     func manyDescriptors() async throws {
         try await withFixture { fixture in
             try withServer(at: fixture) { server in

@@ -19,10 +19,16 @@ import Testing
                 let expected = [
                     "the name leads to a port", "a request is answered",
                     "a large request is answered with a large reply", "a message that was given up is nothing",
+                    "a message between the pieces of another is answered before that is whole",
+                    "the other is answered when it is whole", "a message is confirmed", "a message is confirmed",
+                    "a message is confirmed",
                     "a descriptor arrives and is written to", "a descriptor is closed once it is not needed",
-                    "a reply brings a descriptor", "that descriptor can be read", "a dropped reply is reported",
+                    "a reply brings a descriptor", "that descriptor can be read",
+                    "a message of two packets passes 300 descriptors", "a dropped reply is reported",
                     "an error is reported with its number and text", "a request that is abandoned ends",
-                    "a port that checked in gets a message", "a name without an owner leads nowhere",
+                    "a probe of a server that runs is not answered",
+                    "a port that checked in gets a message", "the end that came with a right is closed with it",
+                    "a name without an owner leads nowhere",
                 ]
                 #expect(outcome.output == expected.map { $0 + "\n" }.joined())
             }
@@ -58,6 +64,11 @@ import Testing
         try descriptorAndRight(port, fixture)
         try port.send(MachMessage(id: 77))
         try peer.expect("message 77")
+        for confirmation in SendConfirmation.allCases {
+            try port.send(
+                MachMessage(id: 78), confirming: confirmation, sendLimit: longTimeout, confirmationLimit: longTimeout)
+            try peer.expect("message 78")
+        }
     }
 
     /// The server writes to a descriptor of this process, and sends to a port of this process.
@@ -84,7 +95,7 @@ import Testing
                 let peer = try wirePeer(["hostile", fixture.directory, "service", "breaches"])
                 let outcome = try peer.waitForExit()
                 #expect(outcome.end == .exited(0), "\(outcome.errors)")
-                #expect(outcome.output.split(separator: "\n").count == 14)
+                #expect(outcome.output.split(separator: "\n").count == 19)
                 #expect(try port.ask(1, "stressed") == "desserts")
             }
         }
@@ -92,13 +103,13 @@ import Testing
 
     @Test(
         "a client that falls silent, floods, or takes all connections keeps no other out",
-        arguments: ["half", "connect", "flood"])
+        arguments: ["half", "connect", "flood", "probe"])
     func greed(act: String) async throws {
         try await withFixture { fixture in
             try withForeignService(at: fixture) { port in
                 let peer = try wirePeer(["hostile", fixture.directory, "service", act])
                 let first = try #require(try peer.nextLine())
-                #expect(["silent", "flooding"].contains(first) || first.hasPrefix("connections "))
+                #expect(["silent", "flooding", "probing"].contains(first) || first.hasPrefix("connections "))
                 for _ in 0..<100 { #expect(try port.ask(1, "stressed") == "desserts") }
                 let outcome = try peer.waitForExit()
                 #expect(outcome.end == .exited(0), "\(outcome.errors)")
@@ -150,6 +161,7 @@ private func serve(_ message: MachMessage) {
         let (reading, writing) = (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
         try? sysWriteAll(writing.rawValue, Array("there".utf8))
         try? message.reply(MachMessage(id: 5, components: [.descriptor(reading)]))
+    case 8: try? message.reply(message)
     case 100: try? message.replyPort?.send(MachMessage(id: 102, text: "hello"), within: longTimeout)
     default: break  // releases the reply right
     }

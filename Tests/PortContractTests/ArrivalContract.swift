@@ -12,7 +12,7 @@ import Testing
 @Suite("queues, and what waits in sockets", .contract) struct ArrivalContract {
     @Test(
         "the policy keeps the latest, or drops the oldest, of all that has arrived, however much",
-        arguments: TestTransport.allCases, [QueuePolicy.keepLatest, .dropOldest])
+        arguments: TestTransport.withName, [QueuePolicy.keepLatest, .dropOldest])
     func policies(over transport: TestTransport, policy: QueuePolicy) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 3, policy: policy)

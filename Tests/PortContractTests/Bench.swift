@@ -35,6 +35,7 @@ struct Bench: Sendable {
         case .memory: port.makeSendRight()
         case .socket, .process: SendRight(try connect(to: port.localPort.address(in: directory)))
         case .ring: SendRight(try connectWithRings(to: port))
+        case .name: SendRight(ReconnectingPort(LastOwner(address: try port.localPort.address(in: directory))))
         }
     }
 
@@ -93,6 +94,7 @@ struct Bench: Sendable {
         switch transport {
         case .memory: try port.makeSendRight()
         case .socket, .ring, .process: SendRight(try connect(to: port.address()))
+        case .name: SendRight(ReconnectingPort(LastOwner(address: try port.address())))
         }
     }
 
@@ -109,7 +111,8 @@ struct Bench: Sendable {
         let answer =
             switch transport {
             case .memory: try far.order(Order(.connect), MachMessage(components: [.right(port.makeSendRight())]))
-            case .socket, .process: try far.order(Order(.connect, texts: [port.localPort.address(in: directory).path]))
+            case .socket, .process, .name:
+                try far.order(Order(.connect, texts: [port.localPort.address(in: directory).path]))
             case .ring: try far.order(Order(.connect), MachMessage(components: [.right(right(to: port))]))
             }
         return FarSender(far, answer.note.numbers[0])
@@ -137,6 +140,23 @@ struct Bench: Sendable {
     }
 }
 
+/// Finds the port of a test, and no other one after it.
+private struct LastOwner: PortFinder {
+    let name = "test"
+    let address: PortAddress
+
+    func find() throws(PortError) -> SendRight? {
+        guard let port = try RightsTable.connect(to: address) else { return nil }
+        try port.reached().useRings(.never)
+        return SendRight(port)
+    }
+
+    func search(
+        after date: MonotonicInstant, isForSender: Bool,
+        _ didFind: @escaping @Sendable (Result<SendRight, PortError>) -> Void
+    ) -> Cancellation { {} }
+}
+
 /// Runs a test of the contract on a thread of its own, which has a fresh run loop. If the far side is a process of its
 /// own, that ends as the test expects.
 func onBench(
@@ -148,7 +168,7 @@ func onBench(
             let ports = scratch.path("ports")
             switch transport {
             case .memory: try onBench(.memory, ports, FarSide(directory: nil), body)
-            case .socket, .ring: try onBench(transport, ports, FarSide(directory: .open(path: ports)), body)
+            case .socket, .ring, .name: try onBench(transport, ports, FarSide(directory: .open(path: ports)), body)
             case .process: try onBenchBesideProcess(ports, scratch.path("names"), end, sourceLocation, body)
             }
         }
@@ -159,9 +179,25 @@ func onBench(
 private func onBench(
     _ transport: TestTransport, _ ports: String, _ side: FarSide, _ body: @Sendable (Bench) throws -> Void
 ) throws {
-    defer { side.end() }
+    defer {
+        side.end()
+        if transport == .name { waitUntilEndsAreKnown() }
+    }
     let link = FarLink { side.carryOut($0) }
     try body(Bench(transport: transport, directory: .open(path: ports), far: link))
+}
+
+extension Bench {
+    /// Calls `body` with a far side that is one process more.
+    func besideAnotherProcess(endsAs end: ProcessEnd = .exited(0), _ body: @Sendable (Bench) throws -> Void) throws {
+        try onBenchBesideProcess(directory.path, directory.path + "-names", end, #_sourceLocation, body)
+    }
+}
+
+/// A right to a name watches the process of a port that has ended without a reason, for a moment.
+private func waitUntilEndsAreKnown() {
+    let deadline = Watchdog.deadline
+    while openDescriptors().contains(where: { $0.contains("pidfd") }), .now < deadline { yieldThread() }
 }
 
 /// The far side is another process, which ends by itself.
@@ -169,7 +205,7 @@ private func onBenchBesideProcess(
     _ ports: String, _ names: String, _ end: ProcessEnd, _ sourceLocation: SourceLocation,
     _ body: @Sendable (Bench) throws -> Void
 ) throws {
-    let process = try ChildProcess(builtProduct("port-test-peer"), ["far", names, "far", ports])
+    let process = try ChildProcess(builtProduct("port-test-peer"), ["unlimited", "far", names, "far", ports])
     try process.beside(endsAs: end, "the far side", sourceLocation: sourceLocation) {
         try #require(try process.nextLine(sourceLocation: sourceLocation) == "ready", sourceLocation: sourceLocation)
         let orders = try PortNameServer(directory: names).lookUp("far")
@@ -194,6 +230,18 @@ extension SendRight {
     /// - Returns: how many were sent; their ids are 0, 1, 2 and so on.
     func fill(bytes: Int = 0) throws(PortError) -> Int32 {
         Int32(try sendUntilFull(bytes: bytes))
+    }
+}
+
+extension SendLock {
+    /// Waits until a sender holds the lock, and waits for something itself.
+    func waitUntilHolderBlocks() {
+        let deadline = Watchdog.deadline
+        while lockUnlessHolderBlocks() {
+            unlock()
+            if .now >= deadline { return Watchdog.expired("no sender waits") }
+            yieldThread()
+        }
     }
 }
 

@@ -53,7 +53,7 @@ import Testing
 
     @Test(
         "a task that is cancelled while it waits throws at once, and the receiver's handler is called once",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func cancelledTask(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keepAndAwait) { right, port in
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("a request of a task is answered, and a handler is not called then", arguments: TestTransport.allCases)
+    @Test("a request of a task is answered, and a handler is not called then", arguments: TestTransport.withName)
     func answered(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.replyAndAwait) { right, port in
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("a task that was cancelled before sends nothing", arguments: TestTransport.allCases)
+    @Test("a task that was cancelled before sends nothing", arguments: TestTransport.withName)
     func cancelledBefore(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -111,7 +111,7 @@ import Testing
 
     @Test(
         "a request of a task ends at its limit, and waits for room up to its other limit",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func limits(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 1)
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("the end of the port that waits for a reply is a cancellation", arguments: TestTransport.allCases)
+    @Test("the end of the port that waits for a reply is a cancellation", arguments: TestTransport.withName)
     func requestingPortEnded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keepAndAwait) { right, far in
@@ -152,7 +152,7 @@ import Testing
 
     @Test(
         "the end of a port that has its replies cancels nothing, and it keeps nothing of them",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func answeredPortEnded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.replyAndAwait) { right, far in
@@ -171,7 +171,7 @@ import Testing
 
     @Test(
         "a request that the far side gives up is reported to the receiver; the next request is answered",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func farRequester(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (retained, notified) = (Recorder<MachMessage>("messages"), Counter("cancellation handlers"))
@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test("a request that times out on the far side is reported to the receiver", arguments: TestTransport.allCases)
+    @Test("a request that times out on the far side is reported to the receiver", arguments: TestTransport.withName)
     func timedOutAtFarPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keepAndAwait) { right, port in
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    @Test("a request of a task may wait without a limit", arguments: TestTransport.allCases)
+    @Test("a request of a task may wait without a limit", arguments: TestTransport.withName)
     func noLimit(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keep) { right, port in
@@ -289,7 +289,7 @@ import Testing
         }
     }
 
-    @Test("a cancellation follows a request that was handed on", arguments: TestTransport.allCases)
+    @Test("a cancellation follows a request that was handed on", arguments: TestTransport.withName)
     func handedOn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (retained, notified) = (Recorder<MachMessage>("messages"), Counter("cancellation handlers"))

@@ -34,7 +34,36 @@ import Testing
         }
     }
 
-    @Test("a right that another process received counts from its first use on, and serves after the notice")
+    @Test(
+        "a client that waits to be accepted when the notice is asked for is a sender",
+        arguments: TestTransport.connected)
+    func waitsAtRequest(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (worker, notices) = (Worker(), Counter("no-senders notices"))
+            let port = try bench.port(acceptsInBackground: false)
+            var first: FarSender? = try bench.farSender(to: port)
+            while port.localPort.connectionCount == 0 { port.localPort.receiveFromSockets() }
+            withExtendedLifetime(first) {}
+            first = nil
+            while port.localPort.connectionCount > 0 { port.localPort.receiveFromSockets() }
+            let peer = try RawPeer(to: port, on: bench)
+            try port.notifyWhenNoSenders(on: worker.loop) { notices.increment() }
+            try worker.perform {}
+            #expect(notices.value == 0)
+            for _ in 0..<3 { port.localPort.receiveFromSockets() }
+            try worker.perform {}
+            #expect(notices.value == 0 && port.localPort.connectionCount == 1)
+            sysShutDown(peer.socket.rawValue)
+            port.localPort.receiveFromSockets()
+            notices.waitUntilCount(1)
+            port.invalidate()
+            try worker.end()
+        }
+    }
+
+    @Test(
+        "a right that another process received, of a port that did not count then, counts from its first use on, and serves after the notice"
+    )
     func unused() async throws {
         try await onBench(over: .process) { bench in
             let (worker, notices, seen) = (Worker(), Counter("no-senders notices"), Counter("messages"))

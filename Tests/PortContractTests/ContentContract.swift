@@ -12,7 +12,7 @@ import Testing
 
     @Test(
         "bodies of every size arrive as they were, in place",
-        arguments: TestTransport.allCases, [0, 1, 7, 4_095, 65_487, 65_489, 131_071, 1 << 20, rounds(50 << 20)])
+        arguments: TestTransport.withName, [0, 1, 7, 4_095, 65_487, 65_489, 131_071, 1 << 20, rounds(50 << 20)])
     func sizes(over transport: TestTransport, size: Int) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.measure) { right, _ in
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("a right sent three times in one message is three equal rights", arguments: TestTransport.allCases)
+    @Test("a right sent three times in one message is three equal rights", arguments: TestTransport.withName)
     func sameRightThrice(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, other) = (try bench.farPort(), try bench.port())
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("values go as values, and come back as values", arguments: TestTransport.allCases)
+    @Test("values go as values, and come back as values", arguments: TestTransport.withName)
     func values(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.describe) { right, port in

@@ -19,7 +19,7 @@ import Testing
             let (worker, notified) = (Worker(), Counter("death notices"))
             do {
                 let right = try bench.right(to: port)
-                try right.notifyWhenDead(on: worker.loop) { notified.increment() }
+                try right.notifyWhenDead(on: worker.loop) { _ in notified.increment() }
             }
             try worker.perform {}
             #expect(notified.value == 0)
@@ -38,7 +38,7 @@ import Testing
             if hasEnded { try worker.end() }
             do {
                 let right = try bench.right(to: port)
-                try right.notifyWhenDead(on: worker.loop) {}
+                try right.notifyWhenDead(on: worker.loop) { _ in }
             }
             if !hasEnded { try worker.end() }
             try port.invalidate()  // the leak check finds a connection that is still open
@@ -68,7 +68,7 @@ import Testing
             do {
                 let held = Held()
                 weak.reference.withLock { $0.object = held }
-                try right.notifyWhenDead(on: worker.loop) { _ = held }
+                try right.notifyWhenDead(on: worker.loop) { _ in _ = held }
             }
             try worker.perform {}
             #expect(weak.reference.withLock { $0.object } != nil)
@@ -90,7 +90,7 @@ import Testing
         try await onBench(over: transport) { bench in
             try bench.serving(.echo) { right, port in
                 let notified = Counter("death notices")
-                try right.notifyWhenDead(in: mode) {
+                try right.notifyWhenDead(in: mode) { _ in
                     notified.increment()
                     ThreadRunLoop.current.stop()
                 }
@@ -125,7 +125,7 @@ import Testing
             let (connection, loop, notified) = (
                 try #require(remote.connection), ThreadRunLoop.current, Counter("death notices")
             )
-            let notice = DeathNotice(loop: loop, mode: .default) { notified.increment() }
+            let notice = DeathNotice(loop: loop, mode: .default) { _ in notified.increment() }
             // A source like the connection's own.
             let routine = LateNotice(notice: notice, connection: connection)
             let source = RunLoopSource(keepsModeAlive: false, routine: routine)
@@ -152,7 +152,7 @@ import Testing
         let (loop, start, notified) = (ThreadRunLoop.current, Gate("the start"), Counter("death notices"))
         let requester = runOnThread {
             start.wait()
-            try right.notifyWhenDead(on: loop) { notified.increment() }
+            try right.notifyWhenDead(on: loop) { _ in notified.increment() }
             if portEndsToo { port.invalidate() }
         }
         start.open()
@@ -174,7 +174,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
             let right = try bench.right(to: port)
-            try right.notifyWhenDead {}
+            try right.notifyWhenDead { _ in }
             #expect(ThreadRunLoop.current.run(for: longTimeout) == .finished)
             try port.invalidate()
         }

@@ -17,7 +17,7 @@ import Testing
 
     @Test(
         "a delegate handles messages, is not kept alive, and a handler replaces it",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func delegate(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let worker = Worker()

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 @Suite("which leg of a request failed", .contract) struct DeliveryContract {
-    @Test("an error reply throws its code and text, an empty reply nothing", arguments: TestTransport.allCases)
+    @Test("an error reply throws its code and text, an empty reply nothing", arguments: TestTransport.withName)
     func errorReply(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.refuse) { right, port in
@@ -32,7 +32,7 @@ import Testing
         #expect(MachPort.Handler.self == (@Sendable (MachPort, MachMessage) -> Void).self)
     }
 
-    @Test("the text of an error reply is cut between characters", arguments: TestTransport.allCases)
+    @Test("the text of an error reply is cut between characters", arguments: TestTransport.withName)
     func longText(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.refuseAtLength) { right, _ in
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test("an error reply to a port is a message of its own kind", arguments: TestTransport.allCases)
+    @Test("an error reply to a port is a message of its own kind", arguments: TestTransport.withName)
     func errorToPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let answers = try bench.port()
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("a port that ends while it handles a request says that it was read", arguments: TestTransport.allCases)
+    @Test("a port that ends while it handles a request says that it was read", arguments: TestTransport.withName)
     func readThenDied(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.end) { right, _ in
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("a handler that lets a request go says that it was read", arguments: TestTransport.allCases)
+    @Test("a handler that lets a request go says that it was read", arguments: TestTransport.withName)
     func readThenDropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.silent) { right, _ in
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test("many threads ask over one right at once, and each gets its own answers", arguments: TestTransport.allCases)
+    @Test("many threads ask over one right at once, and each gets its own answers", arguments: TestTransport.withName)
     func manyThreads(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.echo) { right, _ in

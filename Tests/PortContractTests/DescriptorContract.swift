@@ -10,7 +10,8 @@ import Testing
 
 @Suite("descriptors in messages", .contract) struct DescriptorContract {
     @Test(
-        "each descriptor arrives open on the same file, in order", arguments: TestTransport.allCases, [0, 1, 64, 253])
+        "each descriptor arrives open on the same file, in order", arguments: TestTransport.withName,
+        [0, 1, 64, 253, 254, 500])
     func usable(over transport: TestTransport, count: Int) async throws {
         try await onBench(over: transport) { bench in
             try raisingDescriptorLimit {
@@ -30,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("descriptors, bytes and rights keep their order among each other", arguments: TestTransport.allCases)
+    @Test("descriptors, bytes and rights keep their order among each other", arguments: TestTransport.withName)
     func mixed(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -61,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "254 descriptors are too many: the error says so, the message is intact, nothing is sent",
+        "501 descriptors are too many: the error says so, the message is intact, nothing is sent",
         arguments: TestTransport.connected)
     func tooMany(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -69,20 +70,93 @@ import Testing
                 let port = try bench.farPort()
                 let right = try bench.right(to: port)
                 let pipe = try TestPipe()
-                let message = MachMessage(components: Array(repeating: .descriptor(pipe.writing), count: 254))
+                let message = MachMessage(components: Array(repeating: .descriptor(pipe.writing), count: 501))
                 let error = portError { () throws(PortError) in try right.send(message) }
                 #expect(error?.code == .tooManyDescriptors)
                 #expect(error?.delivery == .notSent)
-                #expect("\(try #require(error))".contains("(254 of at most 253 descriptors"))
-                #expect(MessageLimits.descriptors == 253)
-                #expect(message.descriptors.count == 254)
-                try sysWriteAll(message.descriptors[253].rawValue, [1])
+                #expect("\(try #require(error))".contains("(501 of at most 500 descriptors"))
+                #expect(MessageLimits.descriptors == 500)
+                #expect(message.descriptors.count == 501)
+                try sysWriteAll(message.descriptors[500].rawValue, [1])
                 #expect(try sysRead(pipe.reading.rawValue, capacity: 9) == [1])
                 var fewer = message
                 fewer.components.removeLast()
                 try right.send(fewer)
-                #expect(try port.next().descriptors.count == 253)
+                #expect(try port.next().descriptors.count == 500)
             }
+        }
+    }
+
+    @Test(
+        "a reply with more descriptors than a packet has comes whole, also behind others that find no room",
+        arguments: TestTransport.connected)
+    func reply(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try raisingDescriptorLimit {
+                try bench.serving(.echo) { right, _ in
+                    let pipe = try TestPipe()
+                    for count in [300, 500] {
+                        var parts = Array(repeating: MachMessage.Component.descriptor(pipe.writing), count: count)
+                        parts.append(.bytes(pattern(200_000)))
+                        let reply = try right.ask(MachMessage(components: parts))
+                        #expect(reply.descriptors.count == count && reply.bytes == pattern(200_000))
+                        try sysWriteAll(reply.descriptors[count - 1].rawValue, [7])
+                        #expect(try sysRead(pipe.reading.rawValue, capacity: 9) == [7])
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("a message of two packets arrives not at all when one of them loses its descriptors, and none stays open")
+    func lostInPart() async throws {
+        try await onBench(over: .socket) { bench in
+            let (port, pipe) = (try bench.port(), try TestPipe())
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1))
+            _ = try port.next()
+            let parts = [MachMessage.Component](repeating: .descriptor(pipe.writing), count: 300)
+            let encoded = try OutgoingMessage(MachMessage(id: 2, components: parts))
+            var head = PacketHeader(
+                kind: .message, descriptorCount: 300, messageID: 2, componentCount: 300,
+                totalLength: UInt64(encoded.size))
+            let rest = PacketHeader(kind: .continuation, descriptorCount: 47)
+            // A message may have 200 here; no descriptor is left.
+            for (limits, asks) in [((800, 2_000), 1), ((2_000, 64), 2), ((64, 64), 3)] as [((Int, Int), UInt64)] {
+                head.asks = asks
+                try expectNoNewDescriptors {
+                    try peer.send(head, Array(encoded.bytes[..<8]), Array(encoded.descriptors[..<253]))
+                    withDescriptorLimit(limits.0) { _ = port.localPort.receiveFromSockets() }
+                    try peer.send(rest, Array(encoded.bytes[8...]), Array(encoded.descriptors[253...]))
+                    withDescriptorLimit(limits.1) { _ = port.localPort.receiveFromSockets() }
+                    let answer = try peer.next()
+                    #expect(answer?.kind == .replyDropped && answer?.answers == asks)
+                    #expect(answer?.messageID == Int32(PortError.Code.descriptorsLost.rawValue))
+                    #expect(port.queueCount == 0)
+                }
+            }
+            try peer.send(MachMessage(id: 3))
+            #expect(try port.next().id == 3)
+        }
+    }
+
+    @Test(
+        "descriptors that are declined are counted: a head with another number ends the connection",
+        arguments: [239, 241])
+    func falseCount(_ count: UInt16) async throws {
+        try await onBench(over: .socket) { bench in
+            let (port, pipe) = (try bench.port(), try TestPipe())
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1))
+            _ = try port.next()
+            let head = PacketHeader(
+                kind: .message, descriptorCount: count, componentCount: 240, totalLength: 1_920)
+            try peer.send(head, [UInt8](repeating: 0, count: 8), Array(repeating: pipe.writing, count: 240))
+            // A message may have 200 here, and the process has room for all of them.
+            withDescriptorLimit(800) { _ = port.localPort.receiveFromSockets() }
+            let answer = try peer.next()
+            #expect(answer?.kind == .refused)
+            #expect(answer?.messageID == Int32(PortError.Code.malformedPacket.rawValue))
         }
     }
 
@@ -104,9 +178,11 @@ import Testing
         try await onBench(over: transport) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            // Connected and accepted, so that the count below is of the message alone.
-            try right.send(MachMessage())
-            _ = try port.next()
+            // Connected and accepted, and the port asked for room, so that the count below is of the message alone.
+            for _ in 0..<2 {
+                try right.send(MachMessage())
+                _ = try port.next()
+            }
             try expectNoNewDescriptors {
                 let pipe = try TestPipe()
                 try right.send(MachMessage(components: [.descriptor(pipe.writing)]))
@@ -117,7 +193,7 @@ import Testing
         }
     }
 
-    @Test("a message that is released leaves no descriptor where it was received", arguments: TestTransport.allCases)
+    @Test("a message that is released leaves no descriptor where it was received", arguments: TestTransport.withName)
     func letGo(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -128,6 +204,7 @@ import Testing
                 _ = try port.next()
             }
             waitUntilDescriptorsAreClosed()
+            waitForIOThread()
             let before = try bench.farDescriptorCount()
             do {
                 let pipe = try TestPipe()
@@ -139,8 +216,9 @@ import Testing
             // What came from a peer is closed by a thread of its own.
             let deadline = Watchdog.deadline
             var count = try bench.farDescriptorCount()
-            while count != before, .now < deadline { count = try bench.farDescriptorCount() }
-            #expect(count == before)
+            while count > before, .now < deadline { count = try bench.farDescriptorCount() }
+            // The far side may have closed the connection of a question for room since.
+            #expect(count <= before)
         }
     }
 

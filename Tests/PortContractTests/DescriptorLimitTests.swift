@@ -48,7 +48,7 @@ import Testing
                 [
                     portError { () throws(PortError) in try arrived.send(MachMessage()) },
                     portError { () throws(PortError) in _ = try arrived.ask(MachMessage()) },
-                    portError { () throws(PortError) in _ = try arrived.notifyWhenDead(on: .current) {} },
+                    portError { () throws(PortError) in _ = try arrived.notifyWhenDead(on: .current) { _ in } },
                     portError { () throws(PortError) in _ = try arrived.notifyWhenSendPossible(on: .current) { _ in } },
                 ]
             }
@@ -73,10 +73,48 @@ import Testing
                     try message.reply(MachMessage(components: [.descriptor(pipe.reading)]))
                 }
             }
-            #expect(hits == 1 && error?.code == .systemCallFailed)
+            #expect(hits == 1 && error?.code == .descriptorsInFlight)
             let requestError = try requester.join()
             #expect(requestError?.code == .descriptorsLost && requestError?.delivery == .read)
         }
+    }
+
+    @Test(
+        "a user whose descriptors nobody receives can send no more than a process may have: the error says so",
+        .enabled(if: sysUserID() == 0, "only root can become another user"))
+    func inFlight() async throws {
+        try await onBench(over: .socket) { bench in
+            let listener = try RawListener(bench.directory.path + "/raw")
+            let remote = try #require(try RightsTable.connect(to: listener.address))
+            let connection = try remote.reached()
+            connection.sender.credit.setUnlimited()
+            let (right, peer, pipe) = (SendRight(remote), try listener.accept(), try TestPipe())
+            let message = MachMessage(components: Array(repeating: .descriptor(pipe.writing), count: 50))
+            let error = try withDescriptorLimit(200) {
+                try onNewThread { () throws -> PortError? in
+                    // Of this thread alone: the kernel counts what each user has on the way, but not root's.
+                    try #require(becomeUserInThread(65_534))
+                    for _ in 0..<20 {
+                        if let error = portError({ () throws(PortError) in try right.send(message) }) { return error }
+                    }
+                    return nil
+                }
+            }
+            #expect(error?.code == .descriptorsInFlight && error?.systemError?.code == ETOOMANYREFS)
+            #expect(error?.delivery == .notSent)
+            while try sysPoll(peer.socket.rawValue, .readable, until: .distantPast) != [] { _ = try peer.next() }
+            try right.send(message)
+            #expect(try peer.nextPacket()?.descriptors.count == 50)
+        }
+    }
+
+    /// Becomes another user in the calling thread; the library's call would do so in all.
+    private func becomeUserInThread(_ user: CLong) -> Bool {
+        typealias SystemCall = @convention(c) (CLong, CLong, CLong, CLong) -> CLong
+        guard let address = unsafe dlsym(nil, "syscall") else { return false }
+        // SAFETY: it takes its arguments as registers, however many.
+        let call = unsafe unsafeBitCast(address, to: SystemCall.self)
+        return call(117, user, user, user) == 0 || call(147, user, user, user) == 0
     }
 
     @Test("a request that is unread when its client is refused because no descriptor is left gets that error")

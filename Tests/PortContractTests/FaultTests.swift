@@ -47,7 +47,8 @@ import Testing
                 try right.send(MachMessage(id: 1))
             }
             #expect(hits == 3)
-            let (wasSent, _) = try SystemCallFaults.with([Rule(.sendmsg, .fail(EAGAIN))]) {
+            // It has a full connection read, and tries again.
+            let (wasSent, _) = try SystemCallFaults.with([Rule(.sendmsg, .fail(EAGAIN), times: 100)]) {
                 try right.trySend(MachMessage(id: -1))
             }
             #expect(!wasSent)
@@ -128,6 +129,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
+            try #require(right.destination as? RemotePort).reached().sender.credit.setUnlimited()
             try right.send(MachMessage(id: 1))
             try right.send(MachMessage(id: 2))
             let (ids, hits) = try SystemCallFaults.with([Rule(.recvmsg, .fail(code), times: 2)]) {
@@ -177,6 +179,56 @@ import Testing
         }
     }
 
+    @Test("a right that cannot take the end of a pipe along is not sent, and can be later", arguments: [0, 1])
+    func rightAtLimit(place: Int) async throws {
+        try await onBench(over: .socket) { bench in
+            let (port, other) = (try bench.port(), try bench.port())
+            try port.notifyWhenNoSenders(on: .current) {}
+            let right = try bench.right(to: other)
+            try right.send(MachMessage())
+            _ = try other.next()
+            let message = MachMessage(id: 4, components: [.right(port.makeSendRight())])
+            let (error, hits) = expectNoNewDescriptors {
+                defer { waitUntilDescriptorsAreClosed() }
+                return SystemCallFaults.with([Rule([SystemCall.pipe, .epoll_ctl][place], .fail(EMFILE))]) {
+                    portError { () throws(PortError) in try right.send(message) }
+                }
+            }
+            #expect(hits == 1 && error?.code == .descriptorLimit)
+            #expect(try other.tryReceive()?.id == nil)
+            try right.send(message)
+            #expect(try other.next().rights == message.rights)
+        }
+    }
+
+    @Test("a right that was found by its address is not passed on before its port is sent the read end of a pipe")
+    func announcementAtLimit() async throws {
+        try await onBench(over: .socket) { bench in
+            let (port, other) = (try bench.port(), try bench.port())
+            try port.notifyWhenNoSenders(on: .current) {}
+            let (found, right) = (try bench.right(to: port), try bench.right(to: other))
+            let message = MachMessage(id: 4, components: [.right(found)])
+            let faults: [(SystemCall, CInt, PortError.Code)] = [
+                (.pipe, EMFILE, .descriptorLimit), (.sendmsg, ENOBUFS, .systemCallFailed),
+                (.sendmsg, ETOOMANYREFS, .descriptorsInFlight), (.sendmsg, EAGAIN, .sendTimedOut),
+            ]
+            for (call, code, expected) in faults {
+                let (error, hits) = SystemCallFaults.with([Rule(call, .fail(code))]) {
+                    portError { () throws(PortError) in try right.send(message, within: .zero) }
+                }
+                #expect(hits == 1 && error?.code == expected)
+            }
+            #expect(try other.tryReceive()?.id == nil)
+            let (_, hits) = try SystemCallFaults.with([Rule(.sendmsg, .fail(EAGAIN), times: 3)]) {
+                try right.send(message)
+            }
+            #expect(hits == 3)
+            #expect(try other.next().id == 4)
+            _ = try port.tryReceive()
+            #expect(try #require(port.localPort.sockets).state.withLock { $0.readEnds.count } == 1)
+        }
+    }
+
     @Test("a port that cannot be scheduled because no descriptor is left says so, and can be later")
     func scheduleAtLimit() async throws {
         try await onBench(over: .socket) { bench in
@@ -217,7 +269,7 @@ import Testing
             }
             // The notice of the port's end needs the same.
             let (noticeError, noticeHits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(EMFILE))]) {
-                portError { () throws(PortError) in try right.notifyWhenDead {} }
+                portError { () throws(PortError) in try right.notifyWhenDead { _ in } }
             }
             if noticeHits > 0 { #expect(noticeError?.code == .descriptorLimit) }
         }
@@ -234,6 +286,7 @@ import Testing
                 let port = try bench.port()
                 let right = try bench.right(to: port)
                 try right.send(MachMessage(id: 1))
+                try #require(right.destination as? RemotePort).reached().sender.credit.setUnlimited()
                 _ = try port.next()
                 #expect(try port.tryReceive()?.id == nil)  // reads a wake-up, too
                 let requester = runOnThread {

@@ -39,7 +39,8 @@ import Testing
                 if location.isOfOther {
                     try worker.perform { other.invalidate() }
                     if location == .unreadInConnection { #expect(try peer.next()?.kind == .portEnded) }
-                    #expect(try peer.next() == nil)
+                    let last = try peer.next()
+                    #expect(last == nil, "\(location)")
                 }
                 if location == .brokenPacket { #expect(try peer.next()?.kind == .refused) }
                 // Messages of several connections come in any order: first it has to be closed.

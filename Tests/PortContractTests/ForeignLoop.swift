@@ -76,12 +76,13 @@ enum ForeignLoop: String, CaseIterable, Sendable, CustomTestStringConvertible {
 }
 
 extension Trait where Self == LeakCheck {
-    /// The leak check, for tests of other loops: CoreFoundation's main loop, which it makes with the first one, stays.
+    /// The leak check, for tests of other loops: CoreFoundation's main loop, which it makes with the first one, stays,
+    /// as what other contract tests leave.
     static var foreignLoops: Self {
         .leakCheck(
             settles: true,
             warmingUp: {
-                ReservedDescriptor.shared.reserve()
+                try warmUpIOThread()
                 _ = CFRunLoopGetMain()
             })
     }

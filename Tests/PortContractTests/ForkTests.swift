@@ -229,7 +229,10 @@ private struct Parts: Sendable {
         localPort.detach(messages)
         port.setPeerPolicy(.sameUser)
         connection.receiveUnlessReceiving()
-        connection.forgetDeathNotice(DeathNotice(loop: loop, mode: .default) {})
+        connection.receiver.receiveProbes(from: connection, exceedingLimit: true)
+        connection.noteRightRemoved(1)
+        WaitProbes.start(for: WaitGraph.Wait(over: connection, ReplySlot(wakes: nil)), on: loop)
+        connection.forgetDeathNotice(DeathNotice(loop: loop, mode: .default) { _ in })
         remote.endReplies(on: loop, in: .default, to: slot)
         let facts = [
             ("the port's source is ready", messages.routine.isReady()),
@@ -296,7 +299,7 @@ private final class Held: Sendable {
             expect("\(name) trySend") { () throws(PortError) in _ = try right.trySend(MachMessage()) }
             expect("\(name) request") { () throws(PortError) in _ = try right.request(MachMessage()) }
             expect("\(name) owner") { () throws(PortError) in _ = try right.owner() }
-            expect("\(name) death") { () throws(PortError) in try right.notifyWhenDead {} }
+            expect("\(name) death") { () throws(PortError) in try right.notifyWhenDead { _ in } }
             expect("\(name) room") { () throws(PortError) in try right.notifyWhenSendPossible(on: loop) { _ in } }
             expect("\(name) request of a task") { () throws(PortError) in
                 try immediately { () async throws(PortError) in _ = try await right.request(MachMessage()) }

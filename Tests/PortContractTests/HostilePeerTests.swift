@@ -29,7 +29,7 @@ import Testing
             case .foreignMagic: try peer.send([0x47] + whole.encoded.dropFirst())
             case .otherVersion:
                 var bytes = whole.encoded
-                bytes[4] = 2
+                bytes[4] = 1
                 try peer.send(bytes)
             case .unknownKind:
                 var bytes = whole.encoded

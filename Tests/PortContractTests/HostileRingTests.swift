@@ -217,6 +217,7 @@ import Testing
             let remote = try #require(try RightsTable.connect(to: listener.address))
             let connection = try remote.reached()
             connection.useRings(.always)
+            connection.sender.credit.setUnlimited()
             let right = SendRight(remote)
             let peer = try listener.accept()
             try right.send(MachMessage(id: 1))

@@ -19,7 +19,7 @@ import Testing
         try await onBench { bench in
             let (_, right, _) = try bench.farFull()
             let (worker, notified) = (Worker(), Counter("death notices"))
-            try right.notifyWhenDead(on: worker.loop) { notified.increment() }
+            try right.notifyWhenDead(on: worker.loop) { _ in notified.increment() }
             try right.notifyWhenSendPossible(on: worker.loop) { if $0 == .deadName { notified.increment() } }
             let senders = (0..<2).map { _ in
                 runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite("messages", .contract) struct MessageContract {
-    @Test("messages arrive in send order, whatever their sizes", arguments: TestTransport.allCases)
+    @Test("messages arrive in send order, whatever their sizes", arguments: TestTransport.withName)
     func order(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 8)
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("bytes of every size arrive whole", arguments: TestTransport.allCases)
+    @Test("bytes of every size arrive whole", arguments: TestTransport.withName)
     func sizes(over transport: TestTransport) async throws {
         // One packet's payload less the head of one record: the largest message of one packet.
         let single = PacketHeader.payloadLimit - 8
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("every id arrives as it was", arguments: TestTransport.allCases)
+    @Test("every id arrives as it was", arguments: TestTransport.withName)
     func ids(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -76,7 +76,7 @@ import Testing
 
     @Test(
         "a message without components, one with empty bytes, and one with many parts differ",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func components(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(
-        "a text arrives as it was, and bytes that are no text read as replacements", arguments: TestTransport.allCases)
+        "a text arrives as it was, and bytes that are no text read as replacements", arguments: TestTransport.withName)
     func text(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -106,7 +106,7 @@ import Testing
 
     @Test(
         "a sent message stays the sender's, and changing it changes nothing that was sent",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func value(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("a message names its sender: process, user and group", arguments: TestTransport.allCases)
+    @Test("a message names its sender: process, user and group", arguments: TestTransport.withName)
     func sender(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()

@@ -14,7 +14,7 @@ import Testing
         try await onBench(over: transport) { bench in
             try bench.serving(.keep) { right, port in
                 let (receiver, notices) = (Worker("notices"), Counter("dead-name notices"))
-                try right.notifyWhenDead(on: receiver.loop) { notices.increment() }
+                try right.notifyWhenDead(on: receiver.loop) { _ in notices.increment() }
                 let asker = runOnThread { try right.ask(MachMessage(id: 1)).id }
                 #expect(try port.lines(1) == ["retained 1"])
                 #expect(!right.isDead && notices.value == 0)
@@ -22,7 +22,7 @@ import Testing
                 notices.waitUntilCount(1)
                 #expect(right.isDead)
                 #expect(portError { () throws(PortError) in _ = try right.trySend(MachMessage()) }?.code == .deadName)
-                try right.notifyWhenDead(on: receiver.loop) { notices.increment() }
+                try right.notifyWhenDead(on: receiver.loop) { _ in notices.increment() }
                 notices.waitUntilCount(2)
                 try port.replyRetained(MachMessage(id: 7))
                 #expect(try asker.join() == 7)
@@ -55,7 +55,7 @@ import Testing
             let right = try bench.right(to: port)
             try right.send(MachMessage(id: 1, replyTo: mine))
             let retained = try port.next()
-            try right.notifyWhenDead { notices.increment() }
+            try right.notifyWhenDead { _ in notices.increment() }
             try port.invalidate()
             #expect(portError { () throws(PortError) in _ = try right.trySend(MachMessage()) }?.code == .deadName)
             let idle = RunLoopSource {}

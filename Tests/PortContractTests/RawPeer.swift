@@ -58,13 +58,15 @@ struct RawPeer: Sendable {
     }
 
     /// Waits for the next packet. Offers of rings, as `PORT_RING=always` makes with the first message, are skipped, and
-    /// so never accepted.
+    /// so never accepted. So are probes, which a slow machine may cause.
     ///
     /// - Returns: its head; nil at the end of the connection.
     func next() throws -> PacketHeader? { try nextPacket()?.header }
 
     /// As `next`, and the descriptors that came with it.
-    func nextPacket() throws -> (header: PacketHeader, descriptors: [SharedDescriptor])? {
+    func nextPacket(
+        skipping skipped: Set<PacketKind> = [.ring, .probe]
+    ) throws -> (header: PacketHeader, descriptors: [SharedDescriptor])? {
         while true {
             let seen = try sysPoll(socket.rawValue, .readable, until: Watchdog.deadline)
             if seen.isEmpty { throw NothingCame() }
@@ -72,7 +74,7 @@ struct RawPeer: Sendable {
             switch outcome {
             case .packet(_, let descriptors):
                 guard let header = PacketHeader(bytes) else { throw PortError(.malformedPacket) }
-                if header.kind == .ring { continue }
+                if skipped.contains(header.kind) { continue }
                 return (header, descriptors)
             case .peerClosed: return nil
             case .wouldBlock: continue

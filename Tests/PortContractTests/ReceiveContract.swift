@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite("receiving", .contract) struct ReceiveContract {
-    @Test("receive and tryReceive give nil when nothing is there", arguments: TestTransport.allCases)
+    @Test("receive and tryReceive give nil when nothing is there", arguments: TestTransport.withName)
     func nothing(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test("a blocked receiver wakes when a message comes", arguments: TestTransport.allCases)
+    @Test("a blocked receiver wakes when a message comes", arguments: TestTransport.withName)
     func wakes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("several blocked receivers share the messages, each of which comes once", arguments: TestTransport.allCases)
+    @Test("several blocked receivers share the messages, each of which comes once", arguments: TestTransport.withName)
     func several(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("a receiver's wait lets nothing else of its loop run", arguments: TestTransport.allCases)
+    @Test("a receiver's wait lets nothing else of its loop run", arguments: TestTransport.withName)
     func privateMode(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, other) = (try bench.port(), try bench.port { _, _ in Issue.record("a handler ran") })

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite("send-once rights", .contract) struct ReplyRightContract {
-    @Test("a send-once right delivers its one message to its port", arguments: TestTransport.allCases)
+    @Test("a send-once right delivers its one message to its port", arguments: TestTransport.withName)
     func delivers(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (mine, port) = (try bench.port(), try bench.farPort())
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test("a send-once right that is dropped unused notifies its port", arguments: TestTransport.allCases)
+    @Test("a send-once right that is dropped unused notifies its port", arguments: TestTransport.withName)
     func dropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (mine, port) = (try bench.port(), try bench.farPort())
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("of a message that was sent twice the last receiver's silence counts", arguments: TestTransport.allCases)
+    @Test("of a message that was sent twice the last receiver's silence counts", arguments: TestTransport.withName)
     func sentTwice(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (mine, port, other) = (try bench.port(), try bench.farPort(), try bench.farPort())
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("of a message that was sent twice over one right each receiver may reply", arguments: TestTransport.allCases)
+    @Test("of a message that was sent twice over one right each receiver may reply", arguments: TestTransport.withName)
     func sentTwiceOverOneRight(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (mine, port) = (try bench.port(), try bench.farPort())
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test("a send-once right may exceed a full queue", arguments: TestTransport.allCases)
+    @Test("a send-once right may exceed a full queue", arguments: TestTransport.withName)
     func exceedsQueue(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (mine, port) = (try bench.port(queueLimit: 1), try bench.farPort())
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("a request can be handed on: another port replies to its requester", arguments: TestTransport.allCases)
+    @Test("a request can be handed on: another port replies to its requester", arguments: TestTransport.withName)
     func handedOn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, message in try? message.reply(MachMessage(id: message.id * 10)) }) { behind, _, _ in
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("a request that was handed on gets a large reply whole", arguments: TestTransport.allCases)
+    @Test("a request that was handed on gets a large reply whole", arguments: TestTransport.withName)
     func handedOnWithLargeReply(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let large = pattern(3 << 20)
@@ -162,7 +162,7 @@ import Testing
                 try bench.serving(.keepAndHandOn, handingOnTo: behind) { front, port in
                     #expect(try front.ask(MachMessage(id: 1)).id == 3)
                     let (worker, notified) = (Worker("notices"), Counter("a death notice"))
-                    try front.notifyWhenDead(on: worker.loop) { notified.increment() }
+                    try front.notifyWhenDead(on: worker.loop) { _ in notified.increment() }
                     try port.invalidate()
                     notified.waitUntilCount(1)
                     try worker.end()
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test("a request that was handed on and is released notifies its requester", arguments: TestTransport.allCases)
+    @Test("a request that was handed on and is released notifies its requester", arguments: TestTransport.withName)
     func handedOnAndDropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, _ in }) { behind, _, _ in
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    @Test("a reply may ask for a reply of its own: a conversation", arguments: TestTransport.allCases)
+    @Test("a reply may ask for a reply of its own: a conversation", arguments: TestTransport.withName)
     func conversation(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.converse) { right, port in
@@ -234,7 +234,7 @@ import Testing
         }
     }
 
-    @Test("a reply to a requester that has gone is lost without harm", arguments: TestTransport.allCases)
+    @Test("a reply to a requester that has gone is lost without harm", arguments: TestTransport.withName)
     func requesterGone(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()

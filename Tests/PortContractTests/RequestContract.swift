@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite("requests", .contract) struct RequestContract {
-    @Test("a request is answered with its reply", arguments: TestTransport.allCases)
+    @Test("a request is answered with its reply", arguments: TestTransport.withName)
     func reply(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.reverse) { right, port in
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("in the private mode a waiting request lets nothing else run (S26)", arguments: TestTransport.allCases)
+    @Test("in the private mode a waiting request lets nothing else run (S26)", arguments: TestTransport.withName)
     func privateMode(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.reverse) { right, _ in
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test("in the default mode a waiting request serves other sources, re-entrantly", arguments: TestTransport.allCases)
+    @Test("in the default mode a waiting request serves other sources, re-entrantly", arguments: TestTransport.withName)
     func defaultMode(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             // The server asks the client back before it answers: only a client that serves its own port can help it.
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("a late reply is dropped, and never given to the next request", arguments: TestTransport.allCases)
+    @Test("a late reply is dropped, and never given to the next request", arguments: TestTransport.withName)
     func lateReply(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.late) { right, _ in
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("a request released without a reply notifies its requester at once", arguments: TestTransport.allCases)
+    @Test("a request released without a reply notifies its requester at once", arguments: TestTransport.withName)
     func dropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.letGo) { right, _ in
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test("a port without a handler drops requests, and the requester learns it", arguments: TestTransport.allCases)
+    @Test("a port without a handler drops requests, and the requester learns it", arguments: TestTransport.withName)
     func noHandler(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.none) { right, _ in
@@ -184,7 +184,7 @@ import Testing
 
     @Test(
         "a port that ends while a request is handled, and is not replied to, gives the requester peerDied",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func diedWhileHandled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.end) { right, _ in
@@ -227,7 +227,7 @@ import Testing
         }
     }
 
-    @Test("a reply may come later, from another thread", arguments: TestTransport.allCases)
+    @Test("a reply may come later, from another thread", arguments: TestTransport.withName)
     func deferred(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keepRight) { right, port in
@@ -243,7 +243,7 @@ import Testing
 
     @Test(
         "a second reply, and a reply to a message that asks for none, throw noReplyRight",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func replyTwice(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.replyTwice) { right, port in
@@ -254,7 +254,7 @@ import Testing
         }
     }
 
-    @Test("threads that share a right each get their own replies", arguments: TestTransport.allCases)
+    @Test("threads that share a right each get their own replies", arguments: TestTransport.withName)
     func sharedRight(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.echo) { right, _ in
@@ -276,7 +276,7 @@ import Testing
         }
     }
 
-    @Test("a request that finds no room throws sendTimedOut, and was not sent", arguments: TestTransport.allCases)
+    @Test("a request that finds no room throws sendTimedOut, and was not sent", arguments: TestTransport.withName)
     func noRoom(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 2)

@@ -92,14 +92,14 @@ import Testing
                 func message(_ count: Int) -> MachMessage {
                     MachMessage(id: 1, components: Array(repeating: .descriptor(pipe.reading), count: count))
                 }
-                try peer.send(message(17), asks: 1)
-                let received = try withDescriptorLimit(64) { () throws(PortError) in try port.tryReceive() }
+                try peer.send(message(201), asks: 1)
+                let received = try withDescriptorLimit(800) { () throws(PortError) in try port.tryReceive() }
                 #expect(received?.id == nil)
                 let answer = try peer.next()
                 #expect(answer?.kind == .replyDropped)
                 #expect(answer?.messageID == Int32(PortError.Code.descriptorsLost.rawValue))
-                try peer.send(message(17))
-                #expect(try port.next().descriptors.count == 17)
+                try peer.send(message(201))
+                #expect(try port.next().descriptors.count == 201)
             }
         }
     }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite("ports on run loops", .contract) struct SchedulingContract {
-    @Test("the handler gets each message on the loop's thread, with the port", arguments: TestTransport.allCases)
+    @Test("the handler gets each message on the loop's thread, with the port", arguments: TestTransport.withName)
     func handler(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<(Int32, Bool)>()
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test("messages that came before the port was scheduled are handled after", arguments: TestTransport.allCases)
+    @Test("messages that came before the port was scheduled are handled after", arguments: TestTransport.withName)
     func scheduledLate(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("an unscheduled port keeps its messages for later", arguments: TestTransport.allCases)
+    @Test("an unscheduled port keeps its messages for later", arguments: TestTransport.withName)
     func unscheduled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test("a handler may send to its own port, and nest a run that handles that", arguments: TestTransport.allCases)
+    @Test("a handler may send to its own port, and nest a run that handles that", arguments: TestTransport.withName)
     func nested(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test("a port in a mode is served in that mode only", arguments: TestTransport.allCases)
+    @Test("a port in a mode is served in that mode only", arguments: TestTransport.withName)
     func modes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let special = RunLoopMode(rawValue: "special")
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test(
-        "a scheduled port lives without other references, until it is unscheduled", arguments: TestTransport.allCases)
+        "a scheduled port lives without other references, until it is unscheduled", arguments: TestTransport.withName)
     func retainedPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
@@ -216,7 +216,7 @@ import Testing
 
     @Test(
         "scheduling on a loop that has ended leaks nothing, and the port can go elsewhere",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func endedLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let loop = try onNewThread { ThreadRunLoop.current }
@@ -236,7 +236,7 @@ import Testing
         }
     }
 
-    @Test("a port on two loops gives each message to one of them", arguments: TestTransport.allCases)
+    @Test("a port on two loops gives each message to one of them", arguments: TestTransport.withName)
     func twoLoops(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test("messages come in order, and the sequence ends with the port", arguments: TestTransport.allCases)
+    @Test("messages come in order, and the sequence ends with the port", arguments: TestTransport.withName)
     func order(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("a message that comes long after the task began to wait is received", arguments: TestTransport.allCases)
+    @Test("a message that comes long after the task began to wait is received", arguments: TestTransport.withName)
     func sleeping(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("several tasks share the messages, each goes to one", arguments: TestTransport.allCases)
+    @Test("several tasks share the messages, each goes to one", arguments: TestTransport.withName)
     func shared(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test("tasks that are cancelled while messages come lose none", arguments: TestTransport.allCases)
+    @Test("tasks that are cancelled while messages come lose none", arguments: TestTransport.withName)
     func cancellation(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("a cancelled task leaves the message in the queue", arguments: TestTransport.allCases)
+    @Test("a cancelled task leaves the message in the queue", arguments: TestTransport.withName)
     func cancelledLeaves(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))

@@ -25,7 +25,7 @@ import Testing
 
     @Test(
         "a task that sends waits for room, and its message comes after those before it",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func roomComes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 1)
@@ -40,7 +40,7 @@ import Testing
 
     @Test(
         "a task that sends does not wait longer than its limit, and sends what has room",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func limit(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 1)
@@ -58,7 +58,7 @@ import Testing
 
     @Test(
         "a value that a task sends waits for room, too; one whose task is cancelled meanwhile is not sent",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.withName)
     func value(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 1)
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test("a task that was cancelled before sends nothing", arguments: TestTransport.allCases)
+    @Test("a task that was cancelled before sends nothing", arguments: TestTransport.withName)
     func cancelled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()

@@ -6,6 +6,8 @@
 // rings that side is in this process too, and over the last transport in another, `port-test-peer far`. Handlers of the
 // far side have names (`Service`), because closures do not travel.
 //
+// Tests whose port lives on run over a right to its name as well (`withName`).
+//
 // What runs in one process only, and why. In suites that run across processes too:
 //
 //   ArrivalContract         raw packets, and a connection's state: the order in which things arrive is made by hand
@@ -68,7 +70,13 @@ enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible 
     /// A connection from another process, where the far side of the test is; with rings once the traffic calls for
     /// them.
     case process
+    /// A right to a name, which the port has, over a connection as `socket`'s. Not of `allCases`: such a right outlives
+    /// its port, so what is said of a port's end does not hold for it.
+    case name
 
+    static let allCases: [TestTransport] = [.memory, .socket, .ring, .process]
+    /// The transports of a test whose port lives on, by a right to its name as well.
+    static let withName = allCases + [.name]
     /// The transports of a test that inspects the far side, or has closures there.
     static let inProcess: [TestTransport] = [.memory, .socket, .ring]
     /// The transports of a test that is about connections.

@@ -16,7 +16,7 @@ import Testing
             _ right: SendRight, _ port: MachPort, on loop: ThreadRunLoop, _ handler: @escaping @Sendable () -> Void
         ) throws -> NoticeRequest {
             switch self {
-            case .deadName: try right.notifyWhenDead(on: loop, handler)
+            case .deadName: try right.notifyWhenDead(on: loop) { _ in handler() }
             case .room: try right.notifyWhenSendPossible(on: loop) { _ in handler() }
             case .noSenders: try port.notifyWhenNoSenders(on: loop, handler)
             }
@@ -59,9 +59,12 @@ import Testing
             let (port, right, count) = try bench.farFull()
             let (worker, notices) = (Worker(), Counter("notices"))
             // The loop makes now what it needs, and keeps, to watch descriptors.
-            #expect(try right.notifyWhenDead(on: worker.loop) { notices.increment() }.cancel())
+            #expect(try right.notifyWhenDead(on: worker.loop) { _ in notices.increment() }.cancel())
+            // An answer to an offer of rings is read now, and what was offered is closed.
+            waitForIOThread()
+            #expect(!right.isDead)
             try expectNoNewDescriptors {
-                let death = try right.notifyWhenDead(on: worker.loop) { notices.increment() }
+                let death = try right.notifyWhenDead(on: worker.loop) { _ in notices.increment() }
                 let room = try right.notifyWhenSendPossible(on: worker.loop) { _ in notices.increment() }
                 #expect(death.cancel() && room.cancel())
                 // The pass in which the worker has checked what was added may still be running.
@@ -118,7 +121,7 @@ import Testing
     func connection(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, worker) = (try bench.farPort(), Worker())
-            let request = try bench.right(to: port).notifyWhenDead(on: worker.loop) {
+            let request = try bench.right(to: port).notifyWhenDead(on: worker.loop) { _ in
                 Issue.record("a withdrawn notice was delivered")
             }
             _ = try port.tryReceive()

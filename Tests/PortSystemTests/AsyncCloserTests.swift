@@ -53,6 +53,33 @@ import Testing
         }
     }
 
+    @Test(
+        "a close that a file blocks delays what is queued behind it for a while, although nothing else is closed",
+        arguments: [false, true])
+    func behindBlocked(areTogether: Bool) async {
+        await #expect(processExitsWith: .success) { [areTogether] in
+            try await onNewThread {
+                let (lingering, closed) = (try LingeringSocket(), CloseCount())
+                let (number, null) = (try lingering.takeNumber(), try nullDevice())
+                if areTogether {
+                    AsyncCloser.suspended {
+                        AsyncCloser.close(number)
+                        AsyncCloser.close(null, of: closed)
+                    }
+                } else {
+                    AsyncCloser.close(number)
+                    AsyncCloser.close(null, of: closed)
+                }
+                let deadline = Watchdog.deadline
+                while closed.value == 0, .now < deadline { sched_yield() }
+                #expect(closed.value == 1)
+                #expect(!AsyncCloser.isIdle, "the close did not wait")
+                try lingering.letGo()
+                #expect(AsyncCloser.isIdle)
+            }
+        }
+    }
+
     @Test("F-A10: while no thread can be started a descriptor is closed before its last releaser returns")
     func callersTogether() async {
         await #expect(processExitsWith: .success) {

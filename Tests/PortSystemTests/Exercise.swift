@@ -21,7 +21,7 @@ struct Exercise {
                 .socketpair:
                 try Exercise.socketCall(call, scratch)
             case .fchmod, .fchown, .fcntl, .flock, .fstat, .link, .mkdir, .open, .readdir, .readlink, .rename, .symlink,
-                .unlink:
+                .sync_file_range, .unlink:
                 try Exercise.fileCall(call, scratch)
             case .inotify_add_watch, .inotify_init, .inotify_rm_watch: try Exercise.watchCall(call, scratch)
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
@@ -29,7 +29,7 @@ struct Exercise {
             case .sigtimedwait: Exercise.consumeSignal
             case .futex: { Exercise.done(Futex().signal()) }
             case .sched_yield: { Exercise.done(sysYield()) }
-            case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
+            case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .kcmp, .pipe, .poll, .read, .statx, .write:
                 try Exercise.descriptorCall(call)
             case .fallocate, .ftruncate, .memfd_create, .mmap:
                 { try SharedMemory.make(size: 4096).memory.size == 4096 ? .done : .notNow }
@@ -98,6 +98,7 @@ struct Exercise {
         case .readlink:
             symlink("file", scratch.path("link"))
             return { try sysReadLink(scratch.path("link")) == "file" ? .done : .notNow }
+        case .sync_file_range: return { try sysMayBePipe(file.rawValue) ? .notNow : .done }
         case .symlink: return { try done(sysMakeLink("new", to: "file", in: directory.rawValue)) }
         case .rename: return { try done(sysRename("file", to: "other", in: directory.rawValue)) }
         default: return { try done(sysUnlink("file", in: directory.rawValue)) }
@@ -129,6 +130,8 @@ struct Exercise {
                 try set.add(event.rawValue, .readable, key: 1)
                 return set.wait(until: .distantFuture).map(\.key) == [1] ? .done : .notNow
             }
+        case .kcmp: return { try sysAreSame(event.rawValue, event.rawValue) ? .done : .notNow }
+        case .statx: return { try sysPipeFacts(event.rawValue).isPipe ? .notNow : .done }
         case .eventfd: return { try EventDescriptor(.eventfd).raw >= 0 ? .done : .notNow }
         case .pipe: return { try EventDescriptor(.pipe).raw >= 0 ? .done : .notNow }
         case .poll:

@@ -167,7 +167,7 @@ func wait(_ directory: String, _ name: String) throws(PortError) {
 /// Waits for the notice that a port has died. Prints "ready" when it waits, and "died".
 func notice(_ directory: String, _ name: String) throws(PortError) {
     let right = try PortNameServer(directory: directory).lookUp(name)
-    try right.notifyWhenDead(on: .current) {
+    try right.notifyWhenDead(on: .current) { _ in
         say("died")
         ThreadRunLoop.current.stop()
     }

@@ -26,7 +26,7 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
     }
     guard let parent = try SendRight.bootstrap() else { return say("no parent") }
     let loop = ThreadRunLoop.current
-    try parent.notifyWhenDead { loop.stop() }
+    try parent.notifyWhenDead { _ in loop.stop() }
     let servant = Servant(say: say)
     let port = MachPort { port, message in
         if message.id == 99 {

@@ -169,6 +169,7 @@ import Testing
         arguments: [1, 2, 70])
     func zombies(_ count: Int) async throws {
         try await onLoop { loop in
+            loop.waitStrategy = .blocking  // one that spins polls the kernel every 5 µs
             loop.add(idleSource())
             var living: [(reading: FileHandle, writing: SharedDescriptor)] = []
             for _ in 0..<count {
@@ -197,6 +198,7 @@ import Testing
     func zombieAtLimit() async {
         await #expect(processExitsWith: .success) {
             try await onLoop { loop in
+                loop.waitStrategy = .blocking
                 loop.add(idleSource())
                 var ends: [CInt] = [-1, -1]
                 #expect(pipe(&ends) == 0)

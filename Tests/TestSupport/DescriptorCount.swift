@@ -33,7 +33,10 @@ package func expectNoNewDescriptors<Result>(
 ) rethrows -> Result {
     waitForIOThread()  // it may not have accepted a client yet
     let before = openDescriptors()
-    defer { compare(openDescriptors(), before, sourceLocation) }
+    defer {
+        waitForIOThread()  // it may still hold what a client has sent
+        compare(openDescriptors(), before, sourceLocation)
+    }
     return try body()
 }
 
@@ -59,7 +62,10 @@ package func expectNoNewDescriptors<Result>(
     await Pools.start()
     waitForIOThread()  // it may not have accepted a client yet
     let before = openDescriptors()
-    defer { compare(openDescriptors(), before, sourceLocation) }
+    defer {
+        waitForIOThread()  // it may still hold what a client has sent
+        compare(openDescriptors(), before, sourceLocation)
+    }
     return try await body()
 }
 

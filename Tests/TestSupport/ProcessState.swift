@@ -45,7 +45,8 @@ package struct ProcessState: Sendable {
 /// library's spare one, which has another number after each use. A missing spare is reported.
 ///
 /// Dispatch checks once a second, on its manager's thread, whether its workers run: it opens `/proc/<thread>/stat`,
-/// reads and closes. A listing with such a descriptor is repeated until that is closed or the watchdog expires, so one
+/// reads and closes. So does a thread of the library that asks how many processors it may use, with a file of the control
+/// group. A listing with such a descriptor is repeated until that is closed or the watchdog expires, so one
 /// that stays open is still reported.
 package func openDescriptors() -> Set<String> {
     let deadline = Watchdog.deadline
@@ -55,7 +56,7 @@ package func openDescriptors() -> Set<String> {
         let spare = ReservedDescriptor.shared.rawValue
         let descriptors = listedDescriptors(without: spare)
         let isSettled = !isClosing && spare == ReservedDescriptor.shared.rawValue
-        if isSettled, !descriptors.contains(where: isStatusOfThread) { return descriptors }
+        if isSettled, !descriptors.contains(where: isOpenForAMoment) { return descriptors }
         if .now >= deadline {
             Watchdog.expired(isClosing ? "descriptors are being closed" : "the list of descriptors changes")
             return descriptors
@@ -64,8 +65,11 @@ package func openDescriptors() -> Set<String> {
     }
 }
 
-private func isStatusOfThread(_ descriptor: String) -> Bool {
-    let parts = descriptor.drop { $0 != "/" }.split(separator: "/")
+/// Whether it is the status of a thread, or the quota of the process, which any thread may read now and then.
+private func isOpenForAMoment(_ descriptor: String) -> Bool {
+    let path = descriptor.drop { $0 != "/" }
+    if path.hasPrefix("/sys/fs/cgroup/") { return true }
+    let parts = path.split(separator: "/")
     return parts.count == 3 && parts[0] == "proc" && Int(parts[1]) != nil && parts[2] == "stat"
 }
 

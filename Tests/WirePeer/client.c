@@ -55,6 +55,35 @@ static void give_up_half_way(int connection) {
     free_message(&answer);
 }
 
+static void send_between_pieces(int connection) {
+    struct head head = {.kind = MESSAGE, .id = 1, .components = 1, .asks = 10, .total = 60008};
+    uint8_t payload[60008] = {0};
+    size_t half = 30000;
+    put_record(payload, 0, BYTES, payload + 8, 60000);
+    send_packet(connection, &head, payload, half, NULL, 0);
+    send_bytes(connection, 1, 11, 0, "ab", 2);
+    struct message answer = reply(connection, 11);
+    expect(answer.head.kind == MESSAGE, "a message between the pieces of another is answered before that is whole");
+    free_message(&answer);
+    head = (struct head){.kind = CONTINUATION};
+    send_packet(connection, &head, payload + half, sizeof payload - half, NULL, 0);
+    answer = reply(connection, 10);
+    expect(answer.head.total == 60008, "the other is answered when it is whole");
+    free_message(&answer);
+}
+
+static void ask_for_confirmation(int connection) {
+    uint8_t payload[16];
+    for (uint64_t stage = 1; stage <= 3; stage++) {
+        struct head head = {.kind = CONFIRMED, .id = 9, .components = 1, .asks = 11 + stage, .answers = stage};
+        head.total = put_record(payload, 0, BYTES, "ab", 2);
+        send_packet(connection, &head, payload, head.total, NULL, 0);
+        struct message answer = reply(connection, 11 + stage);
+        expect(answer.head.kind == MESSAGE && answer.head.total == 0, "a message is confirmed");
+        free_message(&answer);
+    }
+}
+
 static void pass_descriptor(int connection) {
     int ends[2];
     char text[8] = {0};
@@ -70,6 +99,24 @@ static void pass_descriptor(int connection) {
     expect(answer.head.kind == MESSAGE && answer.descriptor_count == 1, "a reply brings a descriptor");
     expect(read(answer.descriptors[0], text, sizeof text) == 5, "that descriptor can be read");
     close(ends[0]);
+    free_message(&answer);
+}
+
+static void pass_many_descriptors(int connection) {
+    static uint8_t payload[300 * 8];
+    int ends[2], copies[PACKET_DESCRIPTORS];
+    struct head head = {.kind = MESSAGE, .descriptors = 300, .id = 8, .components = 300, .asks = 15};
+    size_t half = sizeof payload / 2;
+    if (pipe(ends) < 0) fail("no pipe");
+    for (int index = 0; index < PACKET_DESCRIPTORS; index++) copies[index] = ends[1];
+    for (int index = 0; index < 300; index++) head.total = put_record(payload, head.total, DESCRIPTOR, NULL, 0);
+    send_packet(connection, &head, payload, half, copies, PACKET_DESCRIPTORS);
+    head = (struct head){.kind = CONTINUATION, .descriptors = 300 - PACKET_DESCRIPTORS};
+    send_packet(connection, &head, payload + half, sizeof payload - half, copies, 300 - PACKET_DESCRIPTORS);
+    close(ends[1]);
+    close(ends[0]);
+    struct message answer = reply(connection, 15);
+    expect(answer.head.kind == MESSAGE && answer.descriptor_count == 300, "a message of two packets passes 300 descriptors");
     free_message(&answer);
 }
 
@@ -101,18 +148,42 @@ static void give_up_waiting(int connection) {
     free_message(&answer);
 }
 
+static void probe_a_server_that_runs(int connection) {
+    struct head head = {.kind = PROBE, .asks = 12, .answers = UINT64_MAX, .total = 1};
+    send_bytes(connection, 1, 12, 0, "ab", 2);
+    send_packet(connection, &head, NULL, 0, NULL, 0);
+    struct message answer = reply(connection, 12);
+    free_message(&answer);
+    send_packet(connection, &head, NULL, 0, NULL, 0);
+    send_bytes(connection, 1, 13, 0, "ab", 2);
+    answer = reply(connection, 13);
+    expect(answer.head.kind == MESSAGE, "a probe of a server that runs is not answered");
+    free_message(&answer);
+}
+
 static void check_in(int connection, const char *directory) {
     char address[PATH_LIMIT];
     int listener = listen_in(directory, address);
     uint8_t payload[PATH_LIMIT + 8];
-    struct head head = {.kind = MESSAGE, .id = 100};
-    head.total = put_record(payload, 0, REPLY_PORT, address, (uint32_t)strlen(address));
-    send_packet(connection, &head, payload, head.total, NULL, 0);
+    struct head head = {.kind = PRESENCE, .descriptors = 1};
+    int seen[2], own[2];
+    if (pipe(seen) < 0 || pipe(own) < 0) fail("no pipe");
+    /* As a client that passes on a right to the port. The other pipe is that of a port of its own, which counts. */
+    send_packet(connection, &head, NULL, 0, &seen[0], 1);
+    close(seen[0]);
+    close(seen[1]);
+    head = (struct head){.kind = MESSAGE, .descriptors = 1, .id = 100};
+    head.total = put_record(payload, 0, COUNTED_REPLY_PORT, address, (uint32_t)strlen(address));
+    send_packet(connection, &head, payload, head.total, &own[1], 1);
+    close(own[1]);
     int parent = accept_one(listener);
     struct message message;
     expect(next_message(parent, &message) && message.head.id == 102, "a port that checked in gets a message");
     free_message(&message);
     close(parent);
+    await_readable(own[0]);
+    expect(read(own[0], payload, 1) == 0, "the end that came with a right is closed with it");
+    close(own[0]);
     close(listener);
     let_go();
 }
@@ -123,9 +194,13 @@ int run_client(const char *directory, const char *name) {
     ask_small(connection);
     ask_large(connection);
     give_up_half_way(connection);
+    send_between_pieces(connection);
+    ask_for_confirmation(connection);
     pass_descriptor(connection);
+    pass_many_descriptors(connection);
     refusals(connection);
     give_up_waiting(connection);
+    probe_a_server_that_runs(connection);
     check_in(connection, directory);
     expect(look_up(directory, "nobody has this name") < 0, "a name without an owner leads nowhere");
     close(connection);

@@ -38,7 +38,7 @@ static void send_head(int connection, struct head head) { send_packet(connection
 static void breaches(const char *directory, const char *name) {
     static const char *const names[] = {"version", "magic", "kind", "short", "oversized", "length", "total", "components",
                                         "descriptors announced", "descriptors hidden", "continuation", "abort", "records",
-                                        "address"};
+                                        "address", "an end that is no pipe", "an end that nothing has", "a presence without a pipe", "probe answer", "probe of nothing"};
     for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
         int connection = connected(directory, name), file = open("/dev/null", O_RDONLY);
         static uint8_t bytes[PACKET_LIMIT + 1];
@@ -59,6 +59,19 @@ static void breaches(const char *directory, const char *name) {
         case 11: head.kind = ABORT; send_head(connection, head); break;
         case 12: head.total = 9; send_packet(connection, &head, "\377\377\377\377\377\377\377\377\377", 9, NULL, 0); break;
         case 13: head.total = 12; send_packet(connection, &head, "\004\0\0\0\004\0\0\0/\377\377a", 12, NULL, 0); break;
+        case 14:
+            head.components = head.descriptors = 1;
+            head.total = 10;
+            send_packet(connection, &head, "\005\0\0\0\002\0\0\0/a", 10, &file, 1);
+            break;
+        case 15:
+            head.components = 1;
+            head.total = 10;
+            send_packet(connection, &head, "\007\0\0\0\002\0\0\0/a", 10, NULL, 0);
+            break;
+        case 16: head = (struct head){.kind = PRESENCE, .descriptors = 1}; send_packet(connection, &head, NULL, 0, &file, 1); break;
+        case 17: head.kind = PROBE_ANSWER; head.answers = 1; send_head(connection, head); break;
+        case 18: head.kind = PROBE; send_head(connection, head); break;
         }
         close(file);
         expect_refusal(connection, names[index]);
@@ -115,6 +128,21 @@ static void flood(const char *directory, const char *name) {
     while (read(STDIN_FILENO, &ignored, 1) != 0 && errno == EAGAIN) usleep(1000);
 }
 
+/// Asks for a reply that never comes, and sends very many probes about it and about what it has not asked, with numbers of
+/// its own and with one again and again.
+static void probe(const char *directory, const char *name) {
+    int connection = connected(directory, name);
+    send_bytes(connection, 2, 1, 0, "", 0);
+    for (uint64_t index = 1; index <= 100000; index++) {
+        struct head head = {.kind = PROBE, .asks = index % 3, .answers = UINT64_MAX - index % 5 * index, .total = index % 7};
+        if (head.asks == 0) head.asks = UINT64_MAX - index;
+        if (!send_packet(connection, &head, NULL, 0, NULL, 0)) fail("a probe ended the connection");
+        if (index == 1000) printf("probing\n");
+        if (index == 1000) fflush(stdout);
+    }
+    while (getchar() != EOF) {}
+}
+
 /// Has as many connections as it gets, keeps each of them full of empty messages until the input ends, and never reads.
 static void horde(const char *directory, const char *name) {
     enum { COUNT = 250 };
@@ -140,6 +168,7 @@ int run_hostile(const char *directory, const char *name, const char *act) {
     else if (strcmp(act, "connect") == 0) connect_many(directory, name);
     else if (strcmp(act, "flood") == 0) flood(directory, name);
     else if (strcmp(act, "horde") == 0) horde(directory, name);
+    else if (strcmp(act, "probe") == 0) probe(directory, name);
     else fail("no such act: %s", act);
     return 0;
 }

@@ -46,7 +46,7 @@ static uint64_t get(const uint8_t *bytes, int size) {
 
 void encode_head(uint8_t out[HEAD], const struct head *head) {
     memcpy(out, "MPRT", 4);
-    out[4] = 1;
+    out[4] = VERSION;
     out[5] = head->kind;
     put(out + 6, head->descriptors, 2);
     put(out + 8, (uint32_t)head->id, 4);
@@ -57,7 +57,7 @@ void encode_head(uint8_t out[HEAD], const struct head *head) {
 }
 
 static void decode_head(const uint8_t *bytes, size_t length, struct head *head) {
-    if (length < HEAD || memcmp(bytes, "MPRT", 4) != 0 || bytes[4] != 1) fail("a packet without a head");
+    if (length < HEAD || memcmp(bytes, "MPRT", 4) != 0 || bytes[4] != VERSION) fail("a packet without a head");
     head->kind = bytes[5];
     head->descriptors = (uint16_t)get(bytes + 6, 2);
     head->id = (int32_t)get(bytes + 8, 4);
@@ -68,7 +68,7 @@ static void decode_head(const uint8_t *bytes, size_t length, struct head *head) 
 }
 
 int send_raw(int connection, const void *bytes, size_t length, const int *fds, int count) {
-    char control[CMSG_SPACE(sizeof(int) * DESCRIPTOR_LIMIT)];
+    char control[CMSG_SPACE(sizeof(int) * PACKET_DESCRIPTORS)];
     struct iovec piece = {.iov_base = (void *)bytes, .iov_len = length};
     struct msghdr packet = {.msg_iov = &piece, .msg_iovlen = 1};
     if (count > 0) {
@@ -119,7 +119,7 @@ int send_bytes(int connection, int32_t id, uint64_t asks, uint64_t answers, cons
 
 /// One packet; 0 at the end of the connection.
 static int receive(int connection, uint8_t *bytes, size_t *length, int *fds, int *count) {
-    char control[CMSG_SPACE(sizeof(int) * DESCRIPTOR_LIMIT)];
+    char control[CMSG_SPACE(sizeof(int) * PACKET_DESCRIPTORS)];
     struct iovec piece = {.iov_base = bytes, .iov_len = PACKET_LIMIT};
     struct msghdr packet = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     wait_for(connection, POLLIN);
@@ -137,18 +137,71 @@ static int receive(int connection, uint8_t *bytes, size_t *length, int *fds, int
     return size > 0;
 }
 
+static int is_message(const struct head *head) { return head->kind == MESSAGE || head->kind == CONFIRMED; }
+
 static int is_whole(const struct message *message) {
-    return message->head.kind != MESSAGE || message->length == message->head.total;
+    return !is_message(&message->head) || message->length == message->head.total;
+}
+
+/// The messages that came between the pieces of another, in their order.
+static struct {
+    int connection;
+    struct message message;
+} aside[64];
+static int aside_count;
+
+/// Puts a packet aside that is a whole message between two pieces; 0 when it is none.
+static int put_aside(int connection, const struct head *head, const uint8_t *payload, size_t length, int descriptors) {
+    if (!is_message(head) || head->total != length || descriptors != 0) return 0;
+    if (head->kind == MESSAGE && head->answers != 0) return 0;
+    if (aside_count == sizeof aside / sizeof aside[0]) fail("very many messages between two pieces");
+    struct message message = {.head = *head, .payload = malloc(length + 1), .length = length};
+    memcpy(message.payload, payload, length);
+    aside[aside_count].connection = connection;
+    aside[aside_count++].message = message;
+    return 1;
+}
+
+/// Closes the read end that a client has sent, which may come between two pieces: this peer counts nothing.
+static int drop_presence(const struct head *head, size_t length, const int *fds, int count) {
+    if (head->kind != PRESENCE) return 0;
+    if (head->descriptors != 1 || count != 1 || length != 0) fail("a lie about a pipe");
+    close(fds[0]);
+    return 1;
+}
+
+/// The place of the connection's first message that was put aside; -1 for none.
+static int find_aside(int connection) {
+    for (int index = 0; index < aside_count; index++)
+        if (aside[index].connection == connection) return index;
+    return -1;
+}
+
+int has_message(int connection) { return find_aside(connection) >= 0; }
+
+/// How many descriptors come with the next packet of the message; the argument says how many have come.
+static int due(const struct message *message, int came) {
+    int missing = message->head.descriptors - came;
+    return missing < PACKET_DESCRIPTORS ? missing : PACKET_DESCRIPTORS;
 }
 
 int next_message(int connection, struct message *message) {
     uint8_t bytes[PACKET_LIMIT];
     size_t length;
-    int none[DESCRIPTOR_LIMIT], none_count;
+    int more[PACKET_DESCRIPTORS], more_count;
+    int place = find_aside(connection);
+    if (place >= 0) {
+        *message = aside[place].message;
+        memmove(&aside[place], &aside[place + 1], sizeof aside[0] * (size_t)(--aside_count - place));
+        return 1;
+    }
     memset(message, 0, sizeof *message);
     if (!receive(connection, bytes, &length, message->descriptors, &message->descriptor_count)) return 0;
     decode_head(bytes, length, &message->head);
-    if (message->head.descriptors != message->descriptor_count) fail("a lie about descriptors");
+    if (drop_presence(&message->head, length - HEAD, message->descriptors, message->descriptor_count))
+        return next_message(connection, message);
+    if (message->head.descriptors > DESCRIPTOR_LIMIT) fail("very many descriptors");
+    if (message->descriptor_count != due(message, 0)) fail("a lie about descriptors");
     if (message->head.kind == RING) {  // this peer wants none
         if (message->descriptor_count < 1 || message->descriptor_count > 2) fail("rings without memory");
         struct head answer = {.kind = RING_ANSWER, .id = 1};
@@ -157,7 +210,7 @@ int next_message(int connection, struct message *message) {
         return next_message(connection, message);
     }
     if (message->head.kind == CONTINUATION || message->head.kind == ABORT) fail("a piece of nothing");
-    size_t room = message->head.kind == MESSAGE ? message->head.total : length - HEAD;
+    size_t room = is_message(&message->head) ? message->head.total : length - HEAD;
     message->payload = malloc(room + 1);
     for (;;) {
         if (message->length + length - HEAD > room) fail("more bytes than announced");
@@ -165,13 +218,18 @@ int next_message(int connection, struct message *message) {
         message->length += length - HEAD;
         if (is_whole(message)) return 1;
         struct head head;
-        if (!receive(connection, bytes, &length, none, &none_count)) fail("half a message");
-        decode_head(bytes, length, &head);
+        do {
+            if (!receive(connection, bytes, &length, more, &more_count)) fail("half a message");
+            decode_head(bytes, length, &head);
+        } while (drop_presence(&head, length - HEAD, more, more_count) || put_aside(connection, &head, bytes + HEAD, length - HEAD, more_count));
         if (head.kind == ABORT) {
             free_message(message);
             return next_message(connection, message);
         }
-        if (head.kind != CONTINUATION || none_count != 0 || length == HEAD) fail("a message within a message");
+        if (head.kind != CONTINUATION || length == HEAD) fail("a message within a message");
+        if (head.descriptors != more_count || more_count != due(message, message->descriptor_count)) fail("a lie about descriptors");
+        memcpy(message->descriptors + message->descriptor_count, more, sizeof more[0] * (size_t)more_count);
+        message->descriptor_count += more_count;
     }
 }
 

@@ -37,7 +37,7 @@ static void answer(int connection, struct message *request) {
         break;
     case 7: {  // says so to the port in the message
         char address[PATH_LIMIT];
-        if (!message_address(request, SEND_RIGHT, address)) fail("no right in the message");
+        if (!message_address(request, SEND_RIGHT, address) && !message_address(request, COUNTED_RIGHT, address)) fail("no right in the message");
         int other = connect_to(address);
         if (other < 0) fail("the right leads nowhere");
         send_bytes(other, 102, 0, 0, "hello", 5);
@@ -46,6 +46,34 @@ static void answer(int connection, struct message *request) {
     }
     default: printf("message %d\n", request->head.id); fflush(stdout);
     }
+}
+
+/// A sender asks for room: it may send as far as the connection has some. The number of a connection needs no answer.
+static void answer_credit(int client, const struct head *question) {
+    struct head head = {.kind = CREDIT, .components = 5, .answers = question->asks};
+    if (question->components) send_packet(client, &head, 0, 0, 0, 0);
+}
+
+/// A message whose sender wants to know that it is queued, taken or handled: it is all that now.
+static void confirm(int connection, struct message *message) {
+    struct head head = {.kind = MESSAGE, .answers = message->head.asks};
+    answer(connection, message);
+    send_packet(connection, &head, NULL, 0, NULL, 0);
+}
+
+/// Handles what has come over a connection; 0 at its end.
+static int handle(int connection) {
+    struct message request;
+    do {
+        if (!next_message(connection, &request)) return 0;
+        if (request.head.kind == MESSAGE) answer(connection, &request);
+        else if (request.head.kind == CONFIRMED) confirm(connection, &request);
+        else if (request.head.kind == CREDIT) answer_credit(connection, &request.head);
+        /* A probe need not be answered: this server runs. */
+        else if (request.head.kind != ABANDONED && request.head.kind != PROBE) fail("a packet of kind %d", request.head.kind);
+        free_message(&request);
+    } while (has_message(connection));
+    return 1;
 }
 
 /// Serves until its input ends, then ends in order.
@@ -65,16 +93,9 @@ int run_server(const char *directory, const char *name) {
     watched[1] = (struct pollfd){.fd = listener, .events = POLLIN};
     while (poll(watched, (nfds_t)count, 60000) > 0) {
         for (int index = count - 1; index >= 2; index--) {
-            struct message request;
-            if (!watched[index].revents) continue;
-            if (next_message(watched[index].fd, &request)) {
-                if (request.head.kind == MESSAGE) answer(watched[index].fd, &request);
-                else if (request.head.kind != ABANDONED) fail("a packet of kind %d", request.head.kind);
-                free_message(&request);
-            } else {
-                close(watched[index].fd);
-                watched[index] = watched[--count];
-            }
+            if (!watched[index].revents || handle(watched[index].fd)) continue;
+            close(watched[index].fd);
+            watched[index] = watched[--count];
         }
         if (watched[1].revents && count < CLIENTS + 2)
             watched[count++] = (struct pollfd){.fd = accept_one(listener), .events = POLLIN};

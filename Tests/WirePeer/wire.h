@@ -11,9 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HEAD = 40, PACKET_LIMIT = 65536, PIECE = PACKET_LIMIT - HEAD, DESCRIPTOR_LIMIT = 253, PATH_LIMIT = 4096 };
-enum { MESSAGE = 1, CONTINUATION, REPLY_DROPPED, ABORT, REFUSED, REPLY_FAILED, ABANDONED, PORT_ENDED, RING, RING_ANSWER };
-enum { BYTES = 1, SEND_RIGHT, DESCRIPTOR, REPLY_PORT };
+enum { VERSION = 2 };
+enum { HEAD = 40, PACKET_LIMIT = 65536, PIECE = PACKET_LIMIT - HEAD, PATH_LIMIT = 4096 };
+enum { PACKET_DESCRIPTORS = 253, DESCRIPTOR_LIMIT = 500 };
+enum { MESSAGE = 1, CONTINUATION, REPLY_DROPPED, ABORT, REFUSED, REPLY_FAILED, ABANDONED, PORT_ENDED, RING, RING_ANSWER, CREDIT = 16, CONFIRMED, PROBE, PROBE_ANSWER, PRESENCE };
+enum { BYTES = 1, SEND_RIGHT, DESCRIPTOR, REPLY_PORT, COUNTED_RIGHT, COUNTED_REPLY_PORT, SHARED_RIGHT };
 
 struct head {
     uint8_t kind;
@@ -45,6 +47,8 @@ int send_raw(int connection, const void *bytes, size_t length, const int *fds, i
 int send_bytes(int connection, int32_t id, uint64_t asks, uint64_t answers, const void *bytes, size_t length);
 /// The next message, or packet of another kind; 0 at the end of the connection. The caller frees it.
 int next_message(int connection, struct message *message);
+/// Whether a message is here that came between the pieces of the last one.
+int has_message(int connection);
 /// The first component of bytes; its length in `length`. Ends the process when there is none.
 const uint8_t *message_bytes(const struct message *message, size_t *length);
 /// The address in the record of a kind; 0 when there is none.

@@ -33,7 +33,21 @@ int shim_eventfd(void);
 /* read(2) of at most 512 bytes, which are discarded. */
 long shim_discard(int descriptor, size_t capacity);
 int shim_pipe(int descriptors[2]);
+/* Leaves a pipe one page. */
+int shim_shrink_pipe(int end);
+/* Does nothing; fails with ESPIPE for a pipe, a socket or a device. It asks no file system, and takes no lock of a pipe. */
+int shim_sync_nothing(int descriptor);
+/* Which file of a pipe it is, as the kernel knows it without asking a file system: 1; 0 where it is no pipe. */
+int shim_statx_pipe(int descriptor, uint64_t *device, uint64_t *inode);
+/* 1 when both are the same open file, else 0. */
+int shim_query_duplicate(int descriptor, int other);
+/* 0 when both are the same open file, else positive. Linux 3.5, unless left out. */
+int shim_compare_files(int descriptor, int other);
+/* O_RDONLY, O_WRONLY or O_RDWR; O_ACCMODE for a mere reference. */
+int shim_access_mode(int descriptor);
 int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds);
+/* Sets what was seen on the second descriptor. */
+int shim_ppoll_two(int first, short events, int second, short others, short *returned, int64_t nanoseconds);
 
 /* inotify: the descriptor is non-blocking. */
 int shim_inotify_create(void);
@@ -95,6 +109,9 @@ int shim_peer_groups(int socket, unsigned *groups, int capacity, int *count);
 int shim_peer_process(int socket);
 /* The peer's security label; -1 and ERANGE when it has more than `capacity` bytes: `length` is their number. */
 int shim_peer_label(int socket, char *label, int capacity, int *length);
+/* How the process of a descriptor has ended, as wait(2) reports it; -1 and ENODATA before it was reaped, other errors
+ * before Linux 6.15. */
+int shim_process_end(int process, int *status);
 /* Whether a process descriptor has an inode of its own. */
 int shim_is_of_process_files(int process);
 int shim_accept(int socket);

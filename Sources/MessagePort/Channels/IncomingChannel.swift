@@ -166,7 +166,7 @@ struct IncomingChannel: ~Copyable, Sendable {
                 observer.peerDidOpenRing()
                 path.enterRing()
                 return nil
-            case .refused: return nextOfSocket(socket, for: observer)
+            case .refused, .presence: return nextOfSocket(socket, for: observer)
             default:
                 if !path.isOnRing { return nextOfSocket(socket, for: observer) }
                 // It follows a mark, which was in the ring before the packet was on the socket.
@@ -182,7 +182,7 @@ struct IncomingChannel: ~Copyable, Sendable {
             if assembly.hasRoomForPiece { return try nextPieceOfSocket(socket, for: observer) }
             let (outcome, head, payload) = try sysReceiveHeadedPacket(
                 socket.rawValue, limit: PacketHeader.packetLimit, from: observer.closeObserver())
-            return Self.received(outcome) { sort(head, payload, $0) }
+            return Self.received(outcome, head) { sort(head, payload, $0) }
         } catch {
             return .failed(error)
         }
@@ -197,7 +197,7 @@ struct IncomingChannel: ~Copyable, Sendable {
         let count = try assembly.land { (room) throws(SystemError) in
             (outcome, head) = try sysReceiveHeadedPacket(socket.rawValue, into: &room, from: observer.closeObserver())
         }
-        return Self.received(outcome) { descriptors in
+        return Self.received(outcome, head) { descriptors in
             if let header = head.flatMap(PacketHeader.init), header.kind == .continuation {
                 path.didReadSocket()
                 return .piece(header, count, descriptors)
@@ -207,17 +207,20 @@ struct IncomingChannel: ~Copyable, Sendable {
     }
 
     /// The result of a receive; `packet` makes it from the descriptors. They are nil when they were lost, or when this
-    /// process has none to spare for them.
-    private static func received(_ outcome: ReceiveOutcome, _ packet: ([SharedDescriptor]?) -> ReceiveResult)
-        -> ReceiveResult
-    {
+    /// process has none to spare for them: their number is checked here, as far as it is known.
+    private static func received(
+        _ outcome: ReceiveOutcome, _ head: PacketWords?, _ packet: ([SharedDescriptor]?) -> ReceiveResult
+    ) -> ReceiveResult {
         switch outcome {
         case .packet(_, let descriptors):
-            packet(descriptors.isEmpty || DescriptorShares().admits(descriptors) ? descriptors : nil)
-        case .descriptorsLost: packet(nil)
-        case .truncated: .malformed
-        case .wouldBlock: .nothing
-        case .peerClosed: .ended
+            guard !descriptors.isEmpty, let header = head.flatMap(PacketHeader.init) else { return packet(descriptors) }
+            if header.ownDescriptorCount != descriptors.count { return .malformed }
+            return packet(DescriptorShares().admits(descriptors, of: Int(header.descriptorCount)) ? descriptors : nil)
+        case .descriptorsLost:
+            return head.flatMap(PacketHeader.init)?.ownDescriptorCount == 0 ? .malformed : packet(nil)
+        case .truncated: return .malformed
+        case .wouldBlock: return .nothing
+        case .peerClosed: return .ended
         }
     }
 
@@ -230,6 +233,8 @@ struct IncomingChannel: ~Copyable, Sendable {
         // A wake-up that was sent before the path changed.
         case .wakeUp where path.promisedCount > 0:
             return header.isWakeUp && payload.isEmpty && descriptors?.isEmpty == true ? .again : .malformed
+        // It may come at any time, and counts for no mark.
+        case .presence: return .packet(header, payload, descriptors)
         default:
             path.didReadSocket()
             return .packet(header, payload, descriptors)

@@ -94,6 +94,9 @@ struct OutgoingChannel: ~Copyable, Sendable {
         }
     }
 
+    /// Whether there may be room in the socket.
+    var isWritable: Bool { ((try? sysPoll(descriptor.rawValue, .writable, until: .distantPast)) ?? []) != [] }
+
     /// Waits until there may be room in the socket, or the deadline.
     func waitForRoom(until deadline: MonotonicInstant) throws(SystemError) {
         _ = try sysPoll(descriptor.rawValue, .writable, until: deadline)

@@ -66,8 +66,8 @@ final class BackgroundAcceptor: Sendable {
 
     private var mayAccept: Bool { acceptedCount.load(ordering: .relaxed) < Tuning.backgroundClients }
 
-    /// A client is gone: another may be accepted.
-    private func didRemoveClient() {
+    /// A client asks, and sends no messages: another may be accepted.
+    private func didAnswerClient() {
         let count = acceptedCount.load(ordering: .relaxed)
         guard count > 0 else { return }
         // A thread that polls may have reset it.
@@ -94,19 +94,22 @@ final class BackgroundAcceptor: Sendable {
                 sockets.receiveArrivals(besides: client)
                 hasReceived = true
             }
+            let hadAsked = client.isObserving
             if try client.receiver.receiveQuery(from: client) { awaitQuery(of: client) }
+            // One that asks is not one of those that may fill the process while no thread polls.
+            if !hadAsked, client.isObserving { didAnswerClient() }
         } catch {
             // No memory for a packet: the kernel retains it.
             IOThread.startedLoop?.add(
                 RunLoopTimer(after: Tuning.timeUntilRetry) { [weak self] _ in self?.awaitQuery(of: client) })
         }
-        if client.isClosed, sockets.removeEnded(client) { didRemoveClient() }
+        if client.isClosed { _ = sockets.removeEnded(client, of: sink) }
     }
 }
 
 extension PacketKind {
     /// Whether it asks about the port, and takes no slot of its queue.
-    var isQuery: Bool { self == .statistics || self == .tap }
+    var isQuery: Bool { self == .statistics || self == .tap || self == .credit }
 }
 
 extension PeekOutcome {
@@ -123,16 +126,30 @@ extension PortSockets {
     /// which notices that the sender has ended.
     ///
     /// - Returns: whether this call has removed it.
-    fileprivate func removeEnded(_ client: SocketConnection) -> Bool {
+    fileprivate func removeEnded(_ client: SocketConnection, of sink: any MessageSink) -> Bool {
         guard client.isOnlyObserving, let key = state.withLock({ $0.keys[ObjectIdentifier(client)] }) else {
             return false
         }
-        return remove(key)
+        return removeEnded(client, key, of: sink)
     }
 
+    /// Removes a connection that has ended, if it has.
+    ///
+    /// - Returns: whether this call has removed a connection of the port.
+    func removeEnded(_ member: SocketConnection, _ key: UInt64, of sink: any MessageSink) -> Bool {
+        guard member.isClosed, remove(key), member.sink === sink else { return false }
+        sink.endCredit(of: member)
+        return true
+    }
+
+    /// How many connections there are.
+    var memberCount: Int { state.withLock { $0.members.count } }
+
     /// Moves what has arrived from other clients into the port's queue, as far as there is room: it counts as waiting. Of
-    /// very much that has arrived it moves a part.
-    fileprivate func receiveArrivals(besides client: SocketConnection) {
+    /// very much that has arrived it moves a part. For probes as many messages as there are connections may exceed the
+    /// queue's limit.
+    func receiveArrivals(besides client: SocketConnection?, exceedingLimit: Bool = false) {
+        if isInherited { return }
         moving.withLock { _ in
             for _ in 0..<Tuning.reportRounds {
                 let reported = epoll.wait(until: .distantPast).map(\.key)
@@ -140,6 +157,7 @@ extension PortSockets {
                 var mayHaveMore = reported.count >= EpollSet.reportLimit
                 for member in members where member !== client && !member.isAsking() {
                     if member.receiveUnlessReceiving() { mayHaveMore = true }
+                    member.receiver.receiveProbes(from: member, exceedingLimit: exceedingLimit)
                 }
                 if !mayHaveMore { return }
             }

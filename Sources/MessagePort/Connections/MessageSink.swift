@@ -29,22 +29,47 @@ protocol MessageSink: AnyObject, Sendable {
 
     /// Whether a message may be read now. If not, the port's sockets are read again when there is room.
     func hasRoomForSockets() -> Bool
+    /// Whether the queue has fewer messages than its limit and that many.
+    func isQueueShorter(thanLimitAnd excess: Int) -> Bool
     /// Queues a message that answers nothing; false, and the message stays, when the port has ended.
-    func admitFromSocket(_ message: inout MachMessage?, _ hasRoom: inout Bool) -> Bool
+    func admitFromSocket(_ message: inout MachMessage?, _ hasRoom: inout Bool, _ credit: ReceivedCredit?) -> Bool
     /// Whether several messages may be queued at once.
     var acceptsBatches: Bool { get }
-    func reserveRoom(atMost most: Int) -> Int
-    func fillReserved(by messages: inout MessageBuffer, byteCount: Int) -> Bool
+    func reserveRoom(atMost most: Int, over credit: ReceivedCredit?) -> (slots: Int, isLow: Bool)
+    func fillReserved(by messages: inout MessageBuffer, byteCount: Int, low credit: ReceivedCredit?) -> Bool
     /// Counts a message that was larger than the port takes as dropped.
     func didDropTooLarge()
+
+    // MARK: Credits
+
+    /// Begins to count what may be sent over a connection.
+    ///
+    /// - Returns: the index of its account; nil when the number is another connection's, or the port has ended.
+    func openCredit(_ key: UInt64, of owner: PeerID) -> Int?
+    /// A connection is closed over which messages have come, or a question.
+    func endCredit(of connection: SocketConnection)
+    /// A message for the port has come, and is not queued.
+    func didReceiveUnqueued(_ credit: ReceivedCredit)
+    /// Answers a sender that has asked for room over a connection.
+    func answer(_ question: CreditQuestion, over connection: SocketConnection)
+
+    // MARK: Waits
+
+    /// A peer asks whether a thread may answer its request: see `WaitProbes`.
+    func follow(_ probe: WaitProbe, about token: UInt64, over connection: SocketConnection)
 
     // MARK: Senders
 
     func willAccept()
-    func didAccept()
+    /// Ends an accept, after which perhaps no client waited any more.
+    func didAccept(foundNone: Bool)
     func clientDidConnect()
     func clientDidNotConnect()
     func clientDidDisconnect()
+    /// A client has sent the read end of a pipe, whose ends travel with rights.
+    func addPipe(_ key: UInt64)
+    /// The last end of a pipe is gone.
+    func pipeDidHangUp(_ key: UInt64)
     /// Adds a connection over which a process gets copies of the port's messages.
     ///
     /// - Returns: whether it gets them.

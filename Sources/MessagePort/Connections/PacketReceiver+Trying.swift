@@ -42,8 +42,36 @@ extension PacketReceiver {
             _ = receivePacket(&state, sink, depth: .thorough, from: connection)
             return !connection.isClosed
         }
+        if credit.askedKey != nil { connection.answerQuestion() }
         dropUnreadIfPortEnded(from: connection)
         return mayHaveMore ?? true
+    }
+
+    /// Receives the probes that come next, unless a thread is receiving: also while the port's queue is full, because
+    /// they take no slot.
+    ///
+    /// - Parameters:
+    ///   - connection: this receiver's.
+    ///   - exceedingLimit: whether messages that come before them, the requests that they are about, may exceed the
+    ///     queue's limit: as many as there are connections.
+    func receiveProbes(from connection: SocketConnection, exceedingLimit: Bool) {
+        if connection.isInherited { return }
+        let sink = connection.sink
+        state.withLockIfAvailable { state in
+            for _ in 0..<Tuning.packetBudget {
+                if connection.isClosed || connection.isAwaitingRoom || state.channel.assembly.isBegun { return }
+                let isProbe = !state.channel.path.isOnRing && connection.nextKind == .probe
+                guard isProbe || exceedingLimit && mayExceedLimit(of: sink, connection),
+                    receivePacket(&state, sink, depth: .thorough, from: connection)
+                else { return }
+            }
+        }
+        dropUnreadIfPortEnded(from: connection)
+    }
+
+    private func mayExceedLimit(of sink: (any MessageSink)?, _ connection: SocketConnection) -> Bool {
+        guard connection.isPortsEnd, let sink, let sockets = sink.sockets else { return false }
+        return !sockets.quotas.isOver(connection.owner) && sink.isQueueShorter(thanLimitAnd: sockets.memberCount)
     }
 
     /// The port may have ended while its connection was being read, when its end found the lock taken.
@@ -63,4 +91,9 @@ extension PacketReceiver {
             while !closingCount.isAtLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
         }
     }
+}
+
+extension SocketConnection {
+    /// The kind of the next packet on the socket; nil when there is none.
+    fileprivate var nextKind: PacketKind? { (try? sysPeekPacket(descriptor.rawValue))?.kind }
 }

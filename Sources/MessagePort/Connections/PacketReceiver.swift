@@ -66,6 +66,8 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Whether the port is gone, and nothing more comes from the peer: unread data is the last. The connection's life
     /// records the first earlier, under its lock (`hasLostOwnSide`); this is loaded after each read, without that lock.
     let hasPortEnded = Atomic<Bool>(false)
+    /// What the port lets the peer send.
+    let credit = PeerCredit()
 
     // MARK: Reading
 
@@ -94,6 +96,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         if result.isBlocked { connection.endPollingWhileHandling() }
         if mustUpdate { connection.updateInterest() }
         connection.flush()  // a peer that sends may have read, and made room
+        if credit.askedKey != nil { connection.answerQuestion() }
         dropUnreadIfPortEnded(from: connection)
         return (result.count, result.hasMore, isWithinMessage)
     }
@@ -142,11 +145,10 @@ struct PacketReceiver: ~Copyable, Sendable {
     private func mustWait(
         for sink: any MessageSink, _ assembly: borrowing PacketAssembly, _ connection: SocketConnection
     ) -> Bool {
-        // A partial message is completed. Checked before there is room, so that a process over its share does not wait
-        // in line for it.
+        // A partial message is completed, with what comes between its pieces. Checked before there is room, so that a
+        // process over its share does not wait in line for it.
         let isOver = !assembly.isBegun && connection.quotas(of: sink)?.isOver(connection.owner) == true
         if isOver, sink.sockets?.throttle(connection) == true { return true }
-        // Of a partial message all but the last piece is read: that waits for a slot in the queue.
         return assembly.mayNeedSlot && !sink.hasRoomForSockets()
     }
 
@@ -174,7 +176,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         state.channel.path.consumer?.peekPlain(&state.packets, atMost: most, size: Tuning.batchSize)
         if state.packets.isEmpty { return nil }
         var isOver = false
-        let cost = reserveRoom(in: sink, for: &state, of: connection.owner, quotas, &isOver)
+        var low: ReceivedCredit?
+        let cost = reserveRoom(in: sink, for: &state, from: connection, quotas, &isOver, &low)
         if cost.messages == 0 { return 0 }
         state.channel.path.didReadRing()
         if !state.hasNotedSender {
@@ -183,7 +186,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         }
         let byteCount = readBatch(
             &state, PeerCharge(quotas, connection.owner, cost), count: cost.messages, from: connection.peer)
-        let hasRoom = sink.fillReserved(by: &state.messages, byteCount: byteCount)
+        let hasRoom = sink.fillReserved(by: &state.messages, byteCount: byteCount, low: low)
         if !state.messages.isEmpty { state.messages = MessageBuffer() }  // the port is dead
         state.mayReadOn = hasRoom && !isOver
         return cost.messages
@@ -193,12 +196,15 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///
     /// - Returns: what was charged: as many messages as there are slots.
     private func reserveRoom(
-        in sink: any MessageSink, for state: inout ReceiveState, of owner: PeerID, _ quotas: PeerQuotas,
-        _ isOver: inout Bool
+        in sink: any MessageSink, for state: inout ReceiveState, from connection: SocketConnection,
+        _ quotas: PeerQuotas, _ isOver: inout Bool, _ low: inout ReceivedCredit?
     ) -> ResourceUsage {
+        let owner = connection.owner
         var cost = quotas.charge(owner, forFirstOf: state.packets, &isOver)
         if cost.messages == 0 { return cost }
-        let slots = sink.reserveRoom(atMost: cost.messages)
+        let account = credit.account
+        let (slots, isLow) = sink.reserveRoom(atMost: cost.messages, over: account)
+        if isLow { low = account }
         state.didReserve(slots, of: cost.messages)
         if slots < cost.messages {
             var rest = ResourceUsage()
@@ -264,19 +270,25 @@ struct PacketReceiver: ~Copyable, Sendable {
             return connection.refuse(.malformedPacket)
         }
         var (limit, isWanted, mustCheck) = (MessageLimits.payload, true, true)
+        // A message between the pieces of another has a charge of its own.
+        let isBetweenPieces = header.kind == .message && state.channel.assembly.isBegun
+        var begun: PeerCharge?
+        if isBetweenPieces { swap(&begun, &state.charge) }
+        defer { if isBetweenPieces { swap(&begun, &state.charge) } }
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
             if !connection.isPortsEnd, header.answers == 0 { return connection.refuse(.malformedPacket) }
             let (isAwaited, isTokenTaken, hasOnlyObserved) = connection.messageDidBegin(header)
             if isTokenTaken { return connection.refuse(.malformedPacket) }
             if hasOnlyObserved { sink?.clientDidConnect() }
-            isWanted = header.answers == 0 || isAwaited
-            // What a dead port left unread is in no account.
+            // A dead port takes nothing.
+            isWanted = header.answers == 0 ? sink != nil : isAwaited
             if isWanted, sink != nil, let quotas = connection.quotas(of: sink) {
                 (limit, mustCheck) = quotas.charge(
-                    connection.owner, for: header, descriptors: descriptors?.count ?? 0, &state.charge)
+                    connection.owner, for: header, areDescriptorsLost: descriptors == nil, &state.charge)
             }
         }
+        if header.kind == .abort, state.channel.assembly.isBegunForPort { didReceiveUnqueued(sink) }
         let event = state.channel.assembly.accept(
             header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted)
         return handle(event, mustCheck: mustCheck, &state, sink, from: connection)
@@ -295,26 +307,48 @@ struct PacketReceiver: ~Copyable, Sendable {
             var hasRoom = false
             defer { state.mayReadOn = hasRoom && !mustCheck }
             return decode(encoded, asks: asks, answers: answers, &state.charge, sink, &hasRoom, from: connection)
-        case .withoutDescriptors(let asks, let answers): connection.loseMessage(asks: asks, answers: answers)
-        case .tooLarge(asks: 0): sink?.didDropTooLarge()
-        case .tooLarge(let asks): connection.bounce(asks, because: .messageTooLarge, delivery: .unread)
-        case .unwanted(let asks): if asks != 0 { connection.bounce(asks) }
+        case .withoutDescriptors(let asks, let answers):
+            if answers == 0 { didReceiveUnqueued(sink) }
+            connection.loseMessage(asks: asks, answers: answers)
+        case .tooLarge(let asks):
+            didReceiveUnqueued(sink)
+            if asks == 0 { sink?.didDropTooLarge() }
+            if asks != 0 { connection.bounce(asks, because: .messageTooLarge, delivery: .unread) }
+        case .unwanted(let asks):
+            let isDead = connection.isPortsEnd && sink == nil
+            if asks != 0 {
+                connection.bounce(asks, because: isDead ? .peerDied : nil, delivery: isDead ? .unread : .unknown)
+            }
+        case .creditOpened(let key):
+            if !openCredit(key, sink, over: connection) { return connection.refuse(.malformedPacket) }
+        case .creditAsked(let question):
+            if !noteQuestion(question, sink, over: connection) { return connection.refuse(.malformedPacket) }
+            return false
+        case .presence(let end): return connection.acceptReadEnd(end, sink)
         case .replyDropped(let token, let reason, let delivery):
+            connection.sender.credit.wasAnswered(token)
             let known: [PortError.Code] = [.peerDied, .messageTooLarge, .descriptorsLost, .messageDropped]
             let code = known.first { Int32($0.rawValue) == reason } ?? .replyDropped
             connection.failAwaited(token, PortError(code, delivery: delivery))
         case .replyFailed(let token, let code, let text):
+            connection.sender.credit.wasAnswered(token)
             connection.failAwaited(token, .remote(code: code, text: text))
         case .abandoned(let token): connection.requesterGaveUp(token)
         case .portEnded:
             if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
-            connection.otherPortDidEnd()
+            connection.otherPortDidEnd(.invalidated)
         case .statisticsAsked(let token):
             if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             if let sink { connection.answerStatisticsQuery(token, about: sink) }
         case .tapAsked(let byteLimit):
             if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             if let sink { connection.beginTap(of: sink, byteLimit: byteLimit) }
+        case .probed(let probe, let token):
+            if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
+            connection.didReceive(probe, about: token)
+        case .probeAnswered(let probe, let token, let hasReturned):
+            if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
+            connection.didReceiveAnswer(probe, about: token, hasReturned: hasReturned)
         // Queries go over connections of their own.
         case .statistics, .tapAnswered, .shown, .violation: return connection.refuse(.malformedPacket)
         case .refused(let code):
@@ -329,13 +363,13 @@ struct PacketReceiver: ~Copyable, Sendable {
         _ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ charge: inout PeerCharge?,
         _ sink: (any MessageSink)?, _ hasRoom: inout Bool, from connection: SocketConnection
     ) -> Bool {
-        var message = encoded.decoded(resolve: { RightsTable.shared.right(receivedAt: $0) })
+        let confirmation = encoded.confirmation
+        var message = encoded.decoded(resolve: { connection.receivedRight(at: $0, with: $1) })
         if message == nil { return connection.refuse(.malformedPacket) }
         // The packet's header did not announce them.
-        if let rightCount = message?.rightCount, rightCount > 0 {
-            charge?.add(ResourceUsage(bytes: rightCount * ResourceUsage.right))
-        }
-        let target = asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(connection, token: asks))
+        if let count = message?.rightCount, count > 0 { charge?.add(ResourceUsage(bytes: count * ResourceUsage.right)) }
+        let target =
+            asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(connection, token: asks), confirming: confirmation)
         message?.envelope.stamp(remoteSender: connection.peer, charge: charge.take(), replyTarget: target)
         return deliver(&message, answering: answers, sink, &hasRoom, from: connection)
     }
@@ -347,13 +381,18 @@ struct PacketReceiver: ~Copyable, Sendable {
         from connection: SocketConnection
     ) -> Bool {
         if token != 0 {
+            connection.sender.credit.wasAnswered(token)
             // No request awaits it any more: it is too late.
             guard let target = connection.endAwaited(token), target.take() else { return true }
             message?.envelope.dropCharge()  // it is complete
             if let message { try? target.forward(message) }
             return true
         }
-        if sink?.admitFromSocket(&message, &hasRoom) == true { return true }
+        let target = message?.replyTarget?.confirmation == .queued ? message?.replyTarget : nil
+        if sink?.admitFromSocket(&message, &hasRoom, credit.account) == true {
+            target?.confirm(.queued)
+            return true
+        }
         message?.replyTarget?.fail(PortError(.peerDied))
         return sink == nil
     }

@@ -4,8 +4,9 @@
 // Sends packets over a connection, one after the other. There are three kinds of traffic:
 //
 //   messages   wait for the send lock, and for room, until their deadline. One that is larger than a packet goes in
-//              several, all under one lock. When the deadline comes between two pieces, the rest is never sent, and an
-//              abort packet follows.
+//              several. Between two of them its sender lets those of small messages for the port send: it holds the
+//              lock for each piece, and the line of large messages for all. When the deadline comes between two pieces,
+//              the rest is never sent, and an abort packet follows.
 //   replies    at the port's end never wait. One that finds no room joins the backlog, and until that is empty nothing
 //              more is read from the peer: a peer that does not read its replies gets no further request handled, and
 //              delays no other.
@@ -26,15 +27,24 @@ struct PacketSender: ~Copyable, Sendable {
     /// The same at the port's end: the replies to the requests that were read before the first of them found no room.
     package static let replyBacklogLimit = 256 << 20
 
+    /// Held by the sender of a message for the port that is larger than a packet, until all of it was sent.
+    let largeLine = SendLock()
+    /// How many bytes of other messages may be sent before the next piece of the message that is sent in pieces;
+    /// negative when there is none. Its sender holds `largeLine`; it is changed under the send lock, but for the end.
+    let betweenPieces = Atomic<Int>(-1)
     /// Held by the thread or task that sends.
     let lock = SendLock()
     let channel: OutgoingChannel
     let backlog: BacklogLock
+    /// What the port lets this end send.
+    let credit: SendCredit
     /// How many bytes of message payloads were sent, for programs that show progress. Changed under the send lock.
     let sentByteCount = Atomic<Int>(0)
-    private let isPortsEnd: Bool  // immutable
+    let isPortsEnd: Bool  // immutable
 
-    init(_ descriptor: SharedDescriptor, isPortsEnd: Bool) {
+    /// A port without an address cannot be asked for room.
+    init(_ descriptor: SharedDescriptor, isPortsEnd: Bool, hasAddress: Bool) {
+        credit = SendCredit(isUnlimited: isPortsEnd || !hasAddress)
         self.isPortsEnd = isPortsEnd
         channel = OutgoingChannel(descriptor, isPortsEnd: isPortsEnd)
         backlog = BacklogLock(countedIn: isPortsEnd ? .current : nil)
@@ -58,10 +68,13 @@ struct PacketSender: ~Copyable, Sendable {
         let head = ComponentKind.bytes.head(bytes.count).littleEndian
         var waiting: Transmission?
         do throws(PortError) {
-            if backlog.isIdle, !connection.isClosed,
+            if isWithinLargeMessage || token == 0 && mustAwaitCredit {
+                waiting = Transmission(OutgoingMessage(id: id, bytes: bytes), asks: 0, answers: token)
+            } else if backlog.isIdle, !connection.isClosed,
                 let notice = channel.path.withLock({ $0.writePlain(header.words, firstWord: head, bytes) })
             {
                 didSend(size)
+                if token == 0 { credit.didBegin(asking: 0) }
                 do throws(SendFailure) { try channel.follow(notice) } catch { try settle(error, over: connection) }
             } else if try !offerPlain(
                 OutgoingPacket(header: header, firstWord: head, tail: bytes[...]), over: connection)
@@ -88,6 +101,7 @@ struct PacketSender: ~Copyable, Sendable {
         connection.offerRingsIfDue()
         guard try offer(packet, over: connection) else { return false }
         didSend(packet.payloadSize)
+        if packet.header.answers == 0 { credit.didBegin(asking: 0) }
         return true
     }
 
@@ -102,11 +116,7 @@ struct PacketSender: ~Copyable, Sendable {
         _ message: inout Transmission, until deadline: SendDeadline, over connection: SocketConnection
     ) throws(PortError) {
         var deadline = deadline
-        if !lock.tryLock() {
-            let instant = deadline.fix()
-            let isLocked = instant <= .now ? lock.lockUnlessHolderBlocks() : lock.lock(until: instant)
-            if !isLocked { throw PortError(.sendTimedOut) }
-        }
+        if !lock.tryLock() { try acquire(lock, until: deadline.fix()) }
         try finish(&message, until: deadline, over: connection)
     }
 
@@ -114,15 +124,44 @@ struct PacketSender: ~Copyable, Sendable {
     private func finish(
         _ message: inout Transmission, until deadline: SendDeadline, over connection: SocketConnection
     ) throws(PortError) {
-        var deadline = deadline
-        defer { unlock(over: connection) }
+        var (deadline, isLocked) = (deadline, true)
+        // Open until the message is sent: without it the port takes the slot back.
+        var query: CreditQuery?
+        defer { end(message, isLocked: isLocked, query, over: connection) }
         do throws(PortError) {
-            while try !proceed(&message, over: connection) {
+            var (fullAt, mayWait, relockLimit) = (nil as Int?, nil as Bool?, nil as MonotonicInstant?)
+            while let reason = try proceed(&message, over: connection) {
                 let instant = deadline.fix()
-                if instant <= .now { throw PortError(.sendTimedOut) }
-                lock.holderWillBlock()
-                defer { lock.holderDidContinue() }
-                try PortError.converting(channel.waitForRoom(until: instant))
+                let isInTime = instant > .now
+                if mayWait == true, !isInTime, reason != .othersWait { throw PortError(.sendTimedOut) }
+                mayWait = mayWait ?? isInTime
+                isLocked = release(message, because: reason, over: connection)
+                switch reason {
+                case .othersWait: break
+                case .lacksTurn:
+                    leaveLine(&message)
+                    try acquire(largeLine, until: instant)
+                    message.isInTurn = true
+                case .lacksGrant:
+                    try enterLine(&message, until: instant)
+                    query = try awaitCredit(for: message, until: instant, mayWait: isInTime, over: connection)
+                case .lacksRoom where fullAt != message.restSize:
+                    fullAt = message.restSize
+                    try makeRoom(for: message, until: instant, mayWait: isInTime, over: connection)
+                case .lacksRoom:
+                    if !isInTime { throw PortError(.sendTimedOut) }
+                    try waitForRoom(for: message, until: instant)
+                }
+                if isLocked { continue }
+                if !lock.tryLock() {
+                    if isInTime || message.isBegun { holderOfLinesWillBlock(message) }
+                    // A sender that does not wait has begun the message: others are let in, and let it continue.
+                    let mustContinue = message.isBegun && mayWait == false
+                    if mustContinue { relockLimit = relockLimit ?? .after(Tuning.creditAnswerTime) }
+                    try acquire(lock, until: mustContinue ? relockLimit ?? instant : instant)
+                }
+                isLocked = true
+                if message.isInTurn { largeLine.holderDidContinue() }
             }
         } catch {
             abort(message)
@@ -135,12 +174,55 @@ struct PacketSender: ~Copyable, Sendable {
         _ message: inout Transmission, waiting wait: TaskWaiter, over connection: SocketConnection
     ) async throws(PortError) {
         try await lock.lock(waiting: wait)
-        defer { unlock(over: connection) }
+        var isLocked = true
+        var query: CreditQuery?
+        var extended: TaskWaiter?
+        defer {
+            end(message, isLocked: isLocked, query, over: connection)
+            extended?.finish()
+        }
         do throws(PortError) {
-            while try !proceed(&message, over: connection) {
-                lock.holderWillBlock()
-                defer { lock.holderDidContinue() }
-                try await connection.waitForRoom(wait)
+            var (fullAt, mayWait) = (nil as Int?, nil as Bool?)
+            while let reason = try proceed(&message, over: connection) {
+                let isInTime = wait.mayWait
+                if mayWait == true, !isInTime, reason != .othersWait { throw PortError(.sendTimedOut) }
+                mayWait = mayWait ?? isInTime
+                isLocked = release(message, because: reason, over: connection)
+                switch reason {
+                case .othersWait: break
+                case .lacksTurn:
+                    leaveLine(&message)
+                    try await largeLine.lock(waiting: wait)
+                    message.isInTurn = true
+                case .lacksGrant:
+                    if message.isInTurn { largeLine.holderWillBlock() }
+                    if !message.isFirstInLine { try await credit.line.lock(waiting: wait) }
+                    message.isFirstInLine = true
+                    query = try await awaitCredit(for: message, waiting: wait, over: connection)
+                case .lacksRoom where fullAt != message.restSize && !isInTime:
+                    fullAt = message.restSize
+                    try makeRoom(for: message, until: .distantPast, mayWait: false, over: connection)
+                case .lacksRoom:
+                    let knock = fullAt == message.restSize ? nil : try openKnock(over: connection)
+                    fullAt = message.restSize
+                    holderWillBlock(for: message)
+                    defer { holderDidContinue(for: message) }
+                    try await connection.waitForRoom(wait)
+                    withExtendedLifetime(knock) {}
+                }
+                if isLocked { continue }
+                holderOfLinesWillBlock(message)
+                do throws(PortError) {
+                    try await lock.lock(waiting: wait)
+                } catch {
+                    // As above: others were let in, and let it continue.
+                    guard error.code == .sendTimedOut, message.isBegun else { throw error }
+                    let waiter = extended ?? TaskWaiter(until: .after(Tuning.creditAnswerTime))
+                    extended = waiter
+                    try await lock.lock(waiting: waiter)
+                }
+                isLocked = true
+                if message.isInTurn { largeLine.holderDidContinue() }
             }
         } catch {
             abort(message)
@@ -148,36 +230,44 @@ struct PacketSender: ~Copyable, Sendable {
         }
     }
 
-    private func unlock(over connection: SocketConnection) {
+    func unlock(over connection: SocketConnection) {
         lock.unlock()
         if !backlog.isIdle { flush(over: connection) }
     }
 
     /// The rest of a message will never be sent: if a part was, the peer must know.
     private func abort(_ message: borrowing Transmission) {
-        if message.isBegun { backlog.withLock { $0.prepend([OutgoingPacket(header: PacketHeader(kind: .abort))]) } }
+        if !message.isBegun { return }
+        backlog.withLock { $0.prepend([OutgoingPacket(header: PacketHeader(kind: .abort))]) }
+        // After that: the next sender finds that there is no message, and sends the backlog first.
+        if message.mayBeDivided { betweenPieces.store(-1, ordering: .sequentiallyConsistent) }
     }
 
     /// Sends the backlog, and as much of a message as there is room for. The caller holds the lock.
     ///
-    /// - Returns: whether all was sent; false when there is no room for the rest.
-    private func proceed(_ message: inout Transmission, over connection: SocketConnection) throws(PortError) -> Bool {
-        // What joins the backlog between two pieces waits: the pieces of one message are contiguous.
-        if !message.isBegun {
-            if try !sendBacklog(over: connection) { return false }
-            connection.offerRingsIfDue()
-        }
+    /// - Returns: why there is a rest; nil when all was sent.
+    private func proceed(
+        _ message: inout Transmission, over connection: SocketConnection
+    ) throws(PortError) -> WaitReason? {
+        // What joins the backlog between two pieces waits.
+        if !message.isBegun, let reason = try reasonToWait(before: message, over: connection) { return reason }
         while !message.isDone {
+            let isFirst = !message.isBegun
             let packet = message.next(atMost: pieceLimit(for: message))
-            guard try offer(packet, over: connection) else { return false }
+            guard try offer(packet, over: connection) else { return .lacksRoom }
             let size = packet.payloadSize
-            message.advance(by: size)
+            message.advance(by: packet)
             didSend(size)
+            if isFirst, message.isForPort, !isPortsEnd { didBegin(&message) }
+            if isWithinLargeMessage || message.mayBeDivided {
+                countBetweenPieces(message, size)
+                if !message.isDone, lock.isContended { return .othersWait }
+            }
         }
-        return true
+        return nil
     }
 
-    private func pieceLimit(for message: borrowing Transmission) -> Int {
+    func pieceLimit(for message: borrowing Transmission) -> Int {
         message.restSize > OutgoingChannel.ringPieceLimit && channel.path.withLock { $0.usesRing }
             ? OutgoingChannel.ringPieceLimit : PacketHeader.payloadLimit
     }
@@ -185,7 +275,7 @@ struct PacketSender: ~Copyable, Sendable {
     /// Offers one packet to the peer. The caller holds the lock.
     ///
     /// - Returns: false when there is no room.
-    private func offer(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
+    func offer(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
         do throws(SendFailure) {
             return try channel.offer(packet) { !connection.isClosed }
         } catch {
@@ -220,7 +310,7 @@ struct PacketSender: ~Copyable, Sendable {
             guard enqueueIfAllowed(message.rest(settling: token)) else { return try failUnread(connection) }
             return flush(over: connection)
         }
-        var outcome = Result { () throws(PortError) in try proceed(&message, over: connection) }
+        var outcome = Result { () throws(PortError) in try proceed(&message, over: connection) == nil }
         var isAllowed = true
         // What cannot be sent now is the backlog, which is retried: this reply waits behind it.
         if case .failure(let failure) = outcome, failure.code != .deadName, !message.isBegun, !connection.isClosed,
@@ -278,123 +368,4 @@ struct PacketSender: ~Copyable, Sendable {
         if backlog.withLock({ $0.isEmpty }) { _ = try? offer(packet, over: connection) }
         unlock(over: connection)
     }
-
-    // MARK: The backlog
-
-    /// Sends as much of the backlog as there is room for. The caller holds the lock.
-    ///
-    /// - Returns: whether all was sent.
-    func sendBacklog(over connection: SocketConnection) throws(PortError) -> Bool {
-        if backlog.isIdle { return true }
-        while let next = backlog.withLock({ $0.packets.first }) {
-            guard try offer(next, over: connection) else { return false }
-            _ = backlog.withLock { $0.popFirst() }
-            if next.settles != 0 { connection.didSettleReply(to: next.settles) }
-        }
-        return true
-    }
-
-    /// Sends the backlog as far as there is room. Never waits; when another thread is sending, that thread does this
-    /// afterwards. Called also after each unlock: the holder may have sent the backlog before its own message, and then
-    /// the peer is read again.
-    func flush(over connection: SocketConnection) {
-        while !backlog.isIdle, !connection.isClosed {
-            let (isEmpty, isPausing) = backlog.withLock { ($0.isEmpty, $0.isPausing) }
-            if isEmpty { return isPausing ? resumeReading(over: connection) : () }
-            guard lock.tryLock() else { return }
-            let outcome = Result { () throws(PortError) in try sendBacklog(over: connection) }
-            lock.unlock()
-            switch outcome {
-            case .success(true): continue
-            // A peer that has stopped reading always has room: a wait for it would never end.
-            case .failure(let failure) where failure.code == .deadName: return dropBacklog(over: connection)
-            case .success(false): return awaitRoom(over: connection)
-            // The peer broke the format, for example.
-            case .failure where connection.isClosed: return dropBacklog(over: connection)
-            case .failure: return awaitRoom(over: connection, orAfter: Tuning.timeUntilRetry)
-            }
-        }
-    }
-
-    /// The backlog finds no room. The I/O thread sends it when there is; at the port's end it is started for that, and
-    /// without it the thread that receives for the port does so. At the right's end, without it, the backlog goes
-    /// before the next message, or when something is received. After a failure it is retried after `pause` instead:
-    /// there may be room, so a wait for it would end at once.
-    func awaitRoom(over connection: SocketConnection, orAfter pause: Duration? = nil) {
-        guard isPortsEnd else {
-            if let loop = IOThread.startedLoop { watchRoom(over: connection, on: loop, orAfter: pause) }
-            return
-        }
-        let isPausing = backlog.withLock { backlog in
-            if !backlog.isEmpty { backlog.isPausing = true }
-            return !backlog.isEmpty
-        }
-        // Another thread has sent it since. The first of the two has the peer read again.
-        guard isPausing else { return resumeReading(over: connection) }
-        chargeBacklog(over: connection)
-        if let loop = try? IOThread.loop() { watchRoom(over: connection, on: loop, orAfter: pause) }
-        connection.updateInterest()
-    }
-
-    private func watchRoom(over connection: SocketConnection, on loop: ThreadRunLoop, orAfter pause: Duration?) {
-        let isWatched = backlog.withLock { backlog in
-            defer { backlog.isWatched = true }
-            return backlog.isWatched
-        }
-        if isWatched { return }
-        // A port that has ended no longer retains its connections, but the replies that it owes must still be sent.
-        let owner = isPortsEnd ? connection : nil
-        func retry(after pause: Duration) {
-            loop.add(RunLoopTimer(after: pause) { [weak connection, owner] _ in (owner ?? connection)?.roomDidCome() })
-        }
-        if let pause { return retry(after: pause) }
-        do {
-            let (descriptor, events) = (connection.descriptor.rawValue, connection.roomEvents)
-            try IOThread.rooms().add(descriptor, events, once: true) { connection.roomDidCome() }
-        } catch {
-            // Room cannot be watched: at the port's end, which nothing else may poll any more, it is retried.
-            if owner != nil { return retry(after: Tuning.timeUntilRetry) }
-            backlog.withLock { $0.isWatched = false }
-        }
-    }
-
-    /// Drops the backlog, which the peer will not read.
-    private func dropBacklog(over connection: SocketConnection) {
-        var dropped = backlog.withLock { backlog in
-            var rest = SendBacklog(isWatched: backlog.isWatched, isOver: backlog.isOver)
-            swap(&rest, &backlog)
-            return rest
-        }
-        dropped.charge = nil
-        if dropped.isPausing { connection.resumeReading() }
-        while let packet = dropped.packets.popFirst() {
-            if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
-        }
-    }
-
-    /// The backlog was sent: the peer is read again.
-    func resumeReading(over connection: SocketConnection) {
-        // The account first: it is correct before the peer is read again.
-        _ = backlog.withLock { $0.isPausing && $0.isEmpty ? $0.charge.take() : nil }
-        var charge: PeerCharge?
-        let wasPausing = backlog.withLock { backlog in
-            guard backlog.isPausing, backlog.isEmpty else { return false }
-            backlog.isPausing = false
-            swap(&charge, &backlog.charge)
-            return true
-        }
-        charge = nil  // another thread has charged since; released without the lock
-        if wasPausing { connection.resumeReading() }
-    }
-
-    /// Charges the peer's process for what it has not read.
-    private func chargeBacklog(over connection: SocketConnection) {
-        guard let quotas = connection.quotas(of: connection.sink) else { return }
-        let cost = backlog.withLock { ResourceUsage(bytes: $0.size, descriptors: $0.descriptorCount) }
-        var charge: PeerCharge? = quotas.charge(connection.owner, forUnread: cost)
-        backlog.withLock { if $0.isPausing { swap(&charge, &$0.charge) } }
-        charge = nil  // the old one, or the one for what was sent meanwhile, is released without the lock
-    }
-
-    var isAwaitingRoom: Bool { isPortsEnd && !backlog.isIdle && backlog.withLock { $0.isPausing } }
 }

@@ -35,7 +35,7 @@ final class PendingCloseCount: Sendable {
     }
 }
 
-/// Observes the closing of a packet's descriptors.
+/// Observes the closing of a packet's descriptors, and of ends of pipes that stay with its rights.
 final class PendingCloses: CloseObserver {
     private let count: PendingCloseCount  // immutable
     private let owner: PeerID  // immutable
@@ -50,6 +50,10 @@ final class PendingCloses: CloseObserver {
         count.change(by: 1)
         quotas?.withLock { $0.charge(ResourceUsage(descriptors: 1), by: owner) }
     }
+
+    func willRetain() { quotas?.withLock { $0.addPipeEnd(of: owner) } }
+
+    func didCloseRetained() { quotas?.removePipeEnd(of: owner) }
 
     func didClose() {
         count.change(by: -1)

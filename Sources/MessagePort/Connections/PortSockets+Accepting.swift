@@ -27,14 +27,19 @@ extension PortSockets {
         for sink: any MessageSink, inBackground: Bool = false, _ client: inout SocketConnection?
     ) -> Bool {
         sink.willAccept()
-        defer { sink.didAccept() }
+        var foundNone = false
+        defer { sink.didAccept(foundNone: foundNone) }
         do throws(SystemError) {
             let hadOne = try accepting.withLock { (_) throws(SystemError) -> Bool? in
-                sink.peerRules.policy.callsProgram ? nil : try tryAcceptOne(for: sink, &client)
+                let policy = sink.peerRules.policy
+                // One that has ended has no policy any more; its listener is closed at this moment.
+                if sink.isDead { return false }
+                return policy.callsProgram ? nil : try tryAcceptOne(for: sink, policy, &client, &foundNone)
             }
             if let hadOne { return hadOne }
             // No lock is held while the program is asked.
-            return inBackground ? false : try tryAcceptOne(for: sink, &client)
+            let policy = sink.peerRules.policy
+            return inBackground || sink.isDead ? false : try tryAcceptOne(for: sink, policy, &client, &foundNone)
         } catch {
             // Without a descriptor the connection would wait, and be reported, endlessly: accept it with the spare one.
             guard error.isDescriptorLimit else {
@@ -51,13 +56,16 @@ extension PortSockets {
         }
     }
 
-    /// As above, with the policy that the port has when the client is accepted.
+    /// As above, with a policy. Sets `foundNone` when no client waited.
     ///
     /// - Returns: false when there was none.
     private func tryAcceptOne(
-        for sink: any MessageSink, _ client: inout SocketConnection?
+        for sink: any MessageSink, _ policy: PeerPolicy, _ client: inout SocketConnection?, _ foundNone: inout Bool
     ) throws(SystemError) -> Bool {
-        guard let accepted = try accept() else { return false }
+        guard let accepted = try accept() else {
+            foundNone = true
+            return false
+        }
         let mayStay = DescriptorShares().admits(accepted.raw)
         let socket = SharedDescriptor(connection: accepted)
         guard mayStay else {
@@ -66,7 +74,7 @@ extension PortSockets {
         }
         guard let connection = try? SocketConnection(socket, port: sink) else { return true }
         // A peer that is not admitted must not begin to talk: checked before the first message is read.
-        guard sink.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
+        guard policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
             SocketConnection.sendRefusal(.peerRefused, to: socket)
             return true
         }

@@ -21,6 +21,8 @@ package final class PortSockets: Sendable {
         /// The paused connections that were removed from the set. One is added again when it is to be read, as soon as
         /// the kernel allows it.
         var unwatched: Set<UInt64> = []
+        /// The read ends of pipes that count rights.
+        var readEnds: [UInt64: PipeEnd] = [:]
         /// The connections with rings that had data last.
         var busyRings: [SocketConnection] = []
         var soleActive = SoleActivePeer()
@@ -44,7 +46,7 @@ package final class PortSockets: Sendable {
     /// Locked while a client is accepted and becomes a member, unless a policy of the program's is asked meanwhile; and
     /// while the policy changes.
     let accepting = Mutex(())
-    /// Locked while the I/O thread moves messages from the sockets into the queue.
+    /// Locked while the I/O thread, or one that waits for a reply, moves messages from the sockets into the queue.
     let moving = Mutex(())
     /// Accepts clients while no thread polls; set when the port first listens.
     let background = SetOnceReference<BackgroundAcceptor>()
@@ -251,7 +253,10 @@ package final class PortSockets: Sendable {
         var (hasSkippedSome, endedCount, soleActive) = (false, 0, SocketConnection?.none)
         for index in reports.indices {
             let report = reports[(index + pollCount % reports.count) % reports.count]
-            guard let member = state.withLock({ $0.members[report.key] }) else { continue }
+            guard let member = state.withLock({ $0.members[report.key] }) else {
+                handleHangUp(report, of: sink)
+                continue
+            }
             let grant = budget.grant(to: member.owner)
             if grant == 0 {
                 hasSkippedSome = true
@@ -262,7 +267,7 @@ package final class PortSockets: Sendable {
             // The second read found nothing.
             if reports.count == 1, count == 2, !hasMore { soleActive = member }
             if member.isThrottled { hasSkippedSome = true }
-            if member.isClosed, remove(report.key), member.sink === sink, !member.isOnlyObserving { endedCount += 1 }
+            if removeEnded(member, report.key, of: sink), !member.isOnlyObserving { endedCount += 1 }
         }
         state.withLock { state in
             // A connection that was removed is not retained.
@@ -319,9 +324,11 @@ package final class PortSockets: Sendable {
     func close() {
         var listener: Listener?  // closed without the lock
         var watch: UInt64?
+        var readEnds: [UInt64: PipeEnd] = [:]
         let members = accepting.withLock { _ in
             state.withLock { state in
                 state.phase = .closed
+                swap(&readEnds, &state.readEnds)
                 swap(&listener, &state.listener)
                 swap(&watch, &state.backgroundWatch)
                 state.soleActive = SoleActivePeer()
@@ -330,71 +337,15 @@ package final class PortSockets: Sendable {
             }
         }
         BackgroundAcceptor.endWatch(watch)
+        for end in readEnds.values { epoll.remove(end.descriptor.rawValue) }
         background.withObject { $0.end() }
-        listener = nil
         quotas.whenBelowLimits(nil)
-        for member in members.values {
+        // In the order in which they came: where a question for room finds no port, its sender's connection has ended.
+        for (_, member) in members.sorted(by: { $0.key < $1.key }) {
             epoll.remove(member.descriptor.rawValue)
             // A connection of another port stays open there.
             if member.isPortsEnd, !member.hasListener(self) { member.portDidEnd() }
         }
-    }
-}
-
-// MARK: - Accounts
-
-// Back-pressure for each process. Connections are paused under the lock of the sockets, so that none is paused after
-// the room for it has come.
-extension PortSockets {
-    /// Reserves rings for a connection in its process's account, and makes what they need.
-    ///
-    /// - Returns: what was made; nil when the process has enough rings, or making it failed: then nothing is reserved.
-    func withRings<Made>(for connection: SocketConnection, _ make: () -> Made?) -> Made? {
-        let key = state.withLock { state -> UInt64? in
-            guard let key = state.keys[ObjectIdentifier(connection)], quotas.withLock({ $0.reserveRings(key) })
-            else { return nil }
-            return key
-        }
-        guard let key else { return nil }
-        let made = make()
-        if made == nil { quotas.withLock { $0.releaseRings(key) } }
-        return made
-    }
-
-    /// Reads again from connections of a process, or of all, that are under their limits.
-    func resume(_ owner: PeerID? = nil) {
-        let resumed = state.withLock { state in
-            let members = quotas.withLock { $0.removeResumable(of: owner) }.compactMap { state.members[$0] }
-            for member in members { member.setThrottled(false) }
-            return members
-        }
-        for member in resumed { member.updateInterest() }
-    }
-
-    /// Whether nothing more is read from the connection, because its process is over its limits; then it is paused.
-    func throttle(_ connection: SocketConnection) -> Bool {
-        let isThrottled = state.withLock { state in
-            guard let key = state.keys[ObjectIdentifier(connection)], quotas.withLock({ $0.pause(key) }) else {
-                return false
-            }
-            connection.setThrottled(true)
-            return true
-        }
-        if isThrottled { connection.updateInterest() }
-        return isThrottled
-    }
-
-    /// Removes a paused connection whose peer is gone from the set, as the kernel would report it endlessly, until it
-    /// is read again.
-    func unwatch(_ connection: SocketConnection) {
-        state.withLock { state in
-            guard connection.isThrottled,
-                let key = state.keys[ObjectIdentifier(connection)]
-            else { return }
-            epoll.remove(connection.descriptor.rawValue)
-            state.unwatched.insert(key)
-            // The thread that paused it may not have updated its interest yet: no events until it is to be read again.
-            state.pausedInterests[key] = []
-        }
+        _ = consume listener
     }
 }

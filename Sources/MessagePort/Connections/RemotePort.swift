@@ -14,12 +14,16 @@ package final class RemotePort: PortEndpoint {
         var mode: RunLoopMode
     }
 
+    package typealias Connect = (PortAddress) throws(PortError) -> ConnectOutcome
+
     let portAddress: PortAddress  // immutable
     /// Why there will never be a connection; nil while there is one, or may be.
     let failure = Mutex<PortError?>(nil)
     /// The connection: made once, and retained. Set under the lock of `failure`, read without it.
     let made = SetOnceReference<SocketConnection>()
     private let forkGuard = ForkGuard()  // immutable
+    /// The ends of pipes that count rights to the port.
+    let presence = Mutex(RemotePresence())
     /// How many requests wait in each loop and mode, nested ones included.
     private let waiting = Mutex<[Waiters: Int]>([:])
 
@@ -79,7 +83,7 @@ package final class RemotePort: PortEndpoint {
     @discardableResult
     package func awaitDeath(_ notice: DeathNotice) throws(PortError) -> Cancellation {
         guard let connection = try reachedUnlessDead() else {
-            notice.notify()
+            notice.notify(failure.withLock { $0 }.flatMap { PortEndReason($0) } ?? .unknown)
             return {}
         }
         try connection.awaitDeath(notice)
@@ -149,23 +153,39 @@ extension RemotePort {
         return (try? reachedUnlessDead()).map { $0?.isFoundDead() ?? true } ?? false
     }
 
-    package func reach(until deadline: MonotonicInstant) throws(PortError) { _ = try reached(until: deadline) }
+    package func reach(until deadline: MonotonicInstant) throws(PortError) -> SendRight? {
+        _ = try reached(until: deadline)
+        return nil
+    }
 
-    nonisolated(nonsending) package func reach(waiting wait: TaskWaiter) async throws(PortError) {
+    nonisolated(nonsending) package func reach(waiting wait: TaskWaiter) async throws(PortError) -> SendRight? {
         _ = try await reached(waiting: wait)
+        return nil
+    }
+
+    package func knownEndReason() -> PortEndReason {
+        if isInherited { return .unknown }
+        // The last packet may have the reason.
+        if let connection, connection.endReason == nil { connection.receiveUnlessReceiving() }
+        return connection?.endReason ?? failure.withLock { $0 }.flatMap { PortEndReason($0) } ?? .unknown
     }
 
     /// The connection, the same each time; made now if there is none yet. While the port's listen backlog is full this
-    /// waits until the deadline.
+    /// waits until the deadline. What `connect` does not reach may still be reached without it.
     ///
     /// - Throws: `deadName` when no process listens there; `peerRefused`, `malformedPacket` and `systemCallFailed` when
     ///   none can be reached there; these are final. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` when no
     ///   memory is left.
-    func reached(until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SocketConnection {
+    func reached(
+        until deadline: MonotonicInstant = .distantPast, connecting connect: Connect? = nil
+    ) throws(PortError) -> SocketConnection {
         try checkProcess()
         if let known = connection { return known }
         if let failure = failure.withLock({ $0 }) { throw failure }
-        let outcome = Result { () throws(PortError) in try connect(until: deadline) }
+        let outcome = Result { () throws(PortError) -> SocketConnection in
+            if let connect { return try take(connect(portAddress)) }
+            return try take(ProcessEndpoints.connect(toPath: portAddress.path, until: deadline))
+        }
         // Of concurrent threads the first decides; the others' connections are released after the unlock. Also when the
         // first has found no listener: with a connection the port would be dead and alive.
         let decided = failure.withLock { failure -> Result<SocketConnection, PortError> in
@@ -173,7 +193,7 @@ extension RemotePort {
             if let failure { return .failure(failure) }
             switch outcome {
             case .success(let connection): made.set(connection)
-            case .failure(let error): if !error.isTransient { failure = error }
+            case .failure(let error): if connect == nil, !error.isTransient { failure = error }
             }
             return outcome
         }
@@ -205,9 +225,10 @@ extension RemotePort {
         }
     }
 
-    private func connect(until deadline: MonotonicInstant) throws(PortError) -> SocketConnection {
-        switch try ProcessEndpoints.connect(toPath: portAddress.path, until: deadline) {
-        case .connected(let socket, let peer): return try SocketConnection(socket, port: nil, peer: peer)
+    private func take(_ outcome: ConnectOutcome) throws(PortError) -> SocketConnection {
+        switch outcome {
+        case .connected(let socket, let peer):
+            return try SocketConnection(socket, port: nil, at: portAddress, peer: peer)
         case .busy: throw PortError(.sendTimedOut, subject: .path(portAddress.path))
         case .dead: throw PortError(.deadName)
         }
@@ -217,10 +238,7 @@ extension RemotePort {
 extension PortError {
     /// Whether the next attempt to connect may succeed.
     fileprivate var isTransient: Bool {
-        switch code {
-        case .sendTimedOut, .descriptorLimit, .forkedProcess: true
-        default: systemError?.isMemoryShortage == true
-        }
+        isOwnShortage || code == .sendTimedOut || code == .forkedProcess
     }
 }
 
@@ -252,7 +270,22 @@ extension SocketConnection {
     /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; then the notice is still the
     ///   caller's.
     func awaitRoom(_ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
-        let routine = try RoomNotice(self, for: port, notice)
+        let query: CreditQuery?
+        do throws(PortError) {
+            query = try sender.askForNotice(over: self)
+        } catch {
+            if error.code == .deadName { return notice.notify(.deadName) }
+            throw error
+        }
+        try watch(notice, for: port, query)
+    }
+
+    /// As above. The end of `requester`, another connection, ends the wait, too.
+    func watch(
+        _ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil, _ query: CreditQuery? = nil,
+        endingWith requester: SocketConnection? = nil
+    ) throws(PortError) {
+        let routine = try RoomNotice(self, for: port, notice, query, endingWith: requester)
         let source = RunLoopSource(name: "port room", keepsModeAlive: false, routine: routine)
         try PortError.converting(source.watch(pollable: routine.rawValue))
         notice.attach(source)
@@ -267,7 +300,36 @@ extension SocketConnection {
         if !wait.mayWait { throw PortError(.sendTimedOut) }
         let notice = LoopNotification<SendPossibility>(on: try IOThread.loop(), in: .default) { _ in wait.wake() }
         defer { notice.cancel() }
-        try awaitRoom(notice)
+        try watch(notice)
+        try await wait.wait()
+    }
+
+    /// Suspends the task until the port has answered for good, or ends.
+    ///
+    /// - Returns: false when no answer came in time.
+    nonisolated(nonsending) func waitForCredit(
+        _ query: CreditQuery, _ wait: TaskWaiter
+    ) async throws(PortError) -> Bool {
+        let loop = try IOThread.loop()
+        let notice = LoopNotification<SendPossibility>(on: loop, in: .default) { _ in wait.wake() }
+        defer { notice.cancel() }
+        try watch(notice, query)
+        let limit = MonotonicInstant.after(Tuning.creditAnswerTime)
+        let timer = RunLoopTimer(after: Tuning.creditAnswerTime) { _ in wait.wake() }
+        defer { timer.invalidate() }
+        loop.add(timer)
+        while !notice.isOver {
+            try await wait.wait()
+            if !query.isAnswered, .now >= limit { return false }
+        }
+        return true
+    }
+
+    /// Suspends the task for a moment.
+    nonisolated(nonsending) func pause(_ wait: TaskWaiter) async throws(PortError) {
+        let timer = RunLoopTimer(after: Tuning.timeUntilRetry) { _ in wait.wake() }
+        defer { timer.invalidate() }
+        try IOThread.loop().add(timer)
         try await wait.wait()
     }
 }
@@ -279,13 +341,27 @@ private final class RoomNotice: SourceRoutine {
     private let port: RemotePort?  // immutable; retains the right while the notice waits for room
     private let notice: LoopNotification<SendPossibility>  // immutable
     private let trigger: EpollSet  // immutable
+    /// Waits for the port's grant, where that is missing.
+    private let query: CreditQuery?  // immutable
+    private let awaitsGrant: Atomic<Bool>
+    /// Another connection, whose end ends the wait.
+    private let requester: SocketConnection?  // immutable
 
     init(
-        _ connection: SocketConnection, for port: RemotePort?, _ notice: LoopNotification<SendPossibility>
+        _ connection: SocketConnection, for port: RemotePort?, _ notice: LoopNotification<SendPossibility>,
+        _ query: CreditQuery?, endingWith requester: SocketConnection?
     ) throws(PortError) {
-        (self.connection, self.port, self.notice) = (connection, port, notice)
+        (self.connection, self.port, self.notice, self.query) = (connection, port, notice, query)
+        self.requester = requester
         trigger = try PortError.converting(EpollSet())
-        try PortError.converting(trigger.add(connection.descriptor.rawValue, connection.roomEvents, key: 0))
+        let events = query == nil ? connection.roomEvents : .peerClosed
+        awaitsGrant = Atomic(query != nil)
+        try PortError.converting(trigger.add(connection.descriptor.rawValue, events, key: 0))
+        if let query { try PortError.converting(trigger.add(query.rawValue, .readable, key: 1)) }
+        // A hang-up is always reported.
+        if let requester, requester !== connection {
+            try PortError.converting(trigger.add(requester.descriptor.rawValue, [], key: 2))
+        }
     }
 
     var rawValue: CInt { trigger.raw }
@@ -299,10 +375,20 @@ private final class RoomNotice: SourceRoutine {
 
     /// - Returns: what to deliver now; nil when there is no room.
     private func poll() -> SendPossibility? {
+        if requester?.hasHungUp == true { return .deadName }
         let events = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []
         // After that: a port that ends says so before it makes room by dropping what it has not read.
         if !connection.isPortsEnd, connection.isFoundDead() { return .deadName }
         if !events.isDisjoint(with: [.hangUp, .error]) { return .deadName }
+        if let query, awaitsGrant.load(ordering: .relaxed) {
+            guard let answer = query.receive() else { return nil }
+            if case .waiting = answer { return nil }
+            // Without a grant a sender that tries finds out.
+            guard (try? connection.sender.accept(answer, over: connection)) != nil else { return .deadName }
+            awaitsGrant.store(false, ordering: .relaxed)
+            trigger.remove(query.rawValue)
+            try? trigger.modify(connection.descriptor.rawValue, connection.roomEvents, key: 0)
+        }
         return events.contains(.writable) ? .possible : nil
     }
 }

@@ -14,6 +14,8 @@ final class RemoteReplyReceiver: ReplyReceiver {
         connection.willReply(to: token)
     }
 
+    func noteRightRemoved() { connection.noteRightRemoved(token) }
+
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         try connection.checkProcess()
         // After an error `use` settles the request.
@@ -27,6 +29,13 @@ final class RemoteReplyReceiver: ReplyReceiver {
         try connection.checkProcess()
         if connection.isAbandoned(token) { throw PortError(.deadName) }
         try connection.reply(message, answering: token)
+    }
+
+    /// As a dropped reply: what finds no room now, or no memory, is sent later.
+    func confirm() {
+        if connection.isInherited { return }
+        if connection.isAbandoned(token) { return connection.didSettleReply(to: token) }
+        connection.enqueue(OutgoingPacket(header: PacketHeader(kind: .message, answers: token), settles: token))
     }
 
     func fail(_ error: PortError) {

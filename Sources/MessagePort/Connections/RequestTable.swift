@@ -12,11 +12,11 @@
 struct RequestTable: Sendable {
     /// A request of the peer's that is neither answered nor dropped.
     private enum IncomingRequest {
-        /// What to call when it is abandoned.
-        case unanswered([@Sendable () -> Void])
+        /// Whether only its receiver can answer it, and what to call when it is abandoned.
+        case unanswered(isBound: Bool, [@Sendable () -> Void])
         case abandoned
 
-        var handlers: [@Sendable () -> Void] { if case .unanswered(let handlers) = self { handlers } else { [] } }
+        var handlers: [@Sendable () -> Void] { if case .unanswered(_, let handlers) = self { handlers } else { [] } }
     }
 
     /// The token of the newest request of this end; zero before the first.
@@ -34,6 +34,12 @@ struct RequestTable: Sendable {
 
     func isAwaited(_ token: UInt64) -> Bool { awaited[token] != nil }
     func isUnanswered(_ token: UInt64) -> Bool { unanswered[token] != nil }
+    /// Whether only the receiver of the peer's request can answer it.
+    func isBound(_ token: UInt64) -> Bool {
+        if case .unanswered(let isBound, _) = unanswered[token] { isBound } else { false }
+    }
+    /// What awaits the reply under the token.
+    func awaitedTarget(_ token: UInt64) -> ReplyTarget? { awaited[token]?.target }
     func isAbandoned(_ token: UInt64) -> Bool {
         if case .abandoned = unanswered[token] { true } else { false }
     }
@@ -60,7 +66,13 @@ struct RequestTable: Sendable {
     /// - Returns: what was to receive the reply; nil when the request has ended before.
     mutating func end(_ token: UInt64) -> ReplyTarget? { awaited.removeValue(forKey: token)?.target }
 
-    mutating func addUnanswered(_ token: UInt64) { unanswered[token] = .unanswered([]) }
+    mutating func addUnanswered(_ token: UInt64) { unanswered[token] = .unanswered(isBound: true, []) }
+
+    /// The reply right left its message: from now on any thread may answer the request.
+    mutating func noteRightRemoved(_ token: UInt64) {
+        guard case .unanswered(true, let handlers) = unanswered[token] else { return }
+        unanswered[token] = .unanswered(isBound: false, handlers)
+    }
 
     /// A request of the peer's was answered or dropped.
     ///
@@ -92,7 +104,8 @@ struct RequestTable: Sendable {
     /// - Returns: whether it is abandoned already, and `handler` is not retained.
     mutating func awaitAbandonment(of token: UInt64, _ handler: @escaping @Sendable () -> Void) -> Bool {
         switch unanswered[token] {
-        case .unanswered(let handlers): unanswered[token] = .unanswered(handlers + [handler])
+        case .unanswered(let isBound, let handlers):
+            unanswered[token] = .unanswered(isBound: isBound, handlers + [handler])
         case .abandoned: return true
         case nil: break
         }

@@ -49,6 +49,9 @@ package final class RightsTable: Sendable {
         withExtendedLifetime(known) {}
     }
 
+    /// The ports of this process that have an address.
+    var ownPorts: [any PortEndpoint] { entries.withLock { $0.values.compactMap(\.own) } }
+
     /// What an address leads to, as far as this process knows.
     func destination(at address: PortAddress) -> (any PortEndpoint)? { entries.withLock { $0[address]?.destination } }
 
@@ -72,15 +75,21 @@ package final class RightsTable: Sendable {
     /// - Parameters:
     ///   - address: the address.
     ///   - deadline: how long to wait while the port's backlog is full.
+    ///   - connect: connects, where paths that lead anywhere are not allowed; does not wait.
     /// - Returns: the right; nil when no live port is there.
     /// - Throws: `sendTimedOut` when the port has too many connections waiting to be accepted; `peerRefused`,
     ///   `malformedPacket`, `descriptorLimit`, `systemCallFailed`.
-    package func right(to address: PortAddress, until deadline: MonotonicInstant = .distantPast) throws(PortError)
-        -> SendRight?
-    {
+    package func right(
+        to address: PortAddress, until deadline: MonotonicInstant = .distantPast,
+        connecting connect: RemotePort.Connect? = nil
+    ) throws(PortError) -> SendRight? {
         let destination = destination(at: address) { !$0.pollDeath() }
         do throws(PortError) {
-            try destination.reach(until: deadline)
+            if let connect, let remote = destination as? RemotePort {
+                _ = try remote.reached(connecting: connect)
+            } else {
+                try destination.reach(until: deadline)
+            }
             return SendRight(destination)
         } catch {
             if error.code == .deadName { return nil }
@@ -102,13 +111,14 @@ package final class RightsTable: Sendable {
         }
     }
 
-    /// The right to the port at an address that came in a message. Does not check whether the port exists: the right
-    /// finds out when it is used.
-    func right(receivedAt address: PortAddress) -> SendRight {
+    /// The right to the port at an address that came in a message, perhaps with the end of a pipe. Does not check whether
+    /// the port exists: the right finds out when it is used. A right that has come back to its port's process is counted
+    /// there before the end is closed.
+    func right(receivedAt address: PortAddress, with end: ReceivedEnd? = nil) -> SendRight {
         if address == .nowhere { return SendRight(DeadPort(address)) }  // the address of many ports
         // No other port ever has such an address.
         let isUnique = address.isOfPort
-        return SendRight(destination(at: address) { isUnique || !$0.pollDeath() })
+        return SendRight(destination(at: address) { isUnique || !$0.pollDeath() }, with: end)
     }
 
     /// The destination for an address: the known one if it is fit, else a new one, not connected yet.
@@ -132,7 +142,7 @@ package final class RightsTable: Sendable {
     package static func connect(to address: PortAddress) throws(PortError) -> RemotePort? {
         let made = RemotePort(address)
         do throws(PortError) {
-            try made.reach(until: .distantPast)
+            _ = try made.reached()
             return made
         } catch {
             if error.code == .deadName { return nil }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
+import RunLoopCore
 import Synchronization
 
 /// What is sent before the next message. `isWatched`, `isPausing` and `isOver` change independently: a wait for room
@@ -90,4 +92,130 @@ struct BacklogLock: ~Copyable, Sendable {
             return try body(&backlog)
         }
     }
+}
+
+// MARK: - Sending it
+
+extension PacketSender {
+    /// Sends as much of the backlog as there is room for. The caller holds the lock.
+    ///
+    /// - Returns: whether all was sent.
+    func sendBacklog(over connection: SocketConnection) throws(PortError) -> Bool {
+        if backlog.isIdle { return true }
+        while let next = backlog.withLock({ $0.packets.first }) {
+            guard try offer(next, over: connection) else { return false }
+            _ = backlog.withLock { $0.popFirst() }
+            if next.settles != 0 { connection.didSettleReply(to: next.settles) }
+        }
+        return true
+    }
+
+    /// Sends the backlog as far as there is room. Never waits; when another thread is sending, that thread does this
+    /// afterwards. Called also after each unlock: the holder may have sent the backlog before its own message, and then
+    /// the peer is read again.
+    func flush(over connection: SocketConnection) {
+        // The sender of a message in pieces does this at its end.
+        while !backlog.isIdle, !connection.isClosed, betweenPieces.load(ordering: .sequentiallyConsistent) < 0 {
+            let (isEmpty, isPausing) = backlog.withLock { ($0.isEmpty, $0.isPausing) }
+            if isEmpty { return isPausing ? resumeReading(over: connection) : () }
+            guard lock.tryLock() else { return }
+            if isWithinLargeMessage {
+                lock.unlock()
+                continue
+            }
+            let outcome = Result { () throws(PortError) in try sendBacklog(over: connection) }
+            lock.unlock()
+            switch outcome {
+            case .success(true): continue
+            // A peer that has stopped reading always has room: a wait for it would never end.
+            case .failure(let failure) where failure.code == .deadName: return dropBacklog(over: connection)
+            case .success(false): return awaitRoom(over: connection)
+            // The peer broke the format, for example.
+            case .failure where connection.isClosed: return dropBacklog(over: connection)
+            case .failure: return awaitRoom(over: connection, orAfter: Tuning.timeUntilRetry)
+            }
+        }
+    }
+
+    /// The backlog finds no room. The I/O thread sends it when there is; at the port's end it is started for that, and
+    /// without it the thread that receives for the port does so. At the right's end, without it, the backlog goes
+    /// before the next message, or when something is received. After a failure it is retried after `pause` instead:
+    /// there may be room, so a wait for it would end at once.
+    func awaitRoom(over connection: SocketConnection, orAfter pause: Duration? = nil) {
+        guard isPortsEnd else {
+            if let loop = IOThread.startedLoop { watchRoom(over: connection, on: loop, orAfter: pause) }
+            return
+        }
+        let isPausing = backlog.withLock { backlog in
+            if !backlog.isEmpty { backlog.isPausing = true }
+            return !backlog.isEmpty
+        }
+        // Another thread has sent it since. The first of the two has the peer read again.
+        guard isPausing else { return resumeReading(over: connection) }
+        chargeBacklog(over: connection)
+        if let loop = try? IOThread.loop() { watchRoom(over: connection, on: loop, orAfter: pause) }
+        connection.updateInterest()
+    }
+
+    private func watchRoom(over connection: SocketConnection, on loop: ThreadRunLoop, orAfter pause: Duration?) {
+        let isWatched = backlog.withLock { backlog in
+            defer { backlog.isWatched = true }
+            return backlog.isWatched
+        }
+        if isWatched { return }
+        // A port that has ended no longer retains its connections, but the replies that it owes must still be sent.
+        let owner = isPortsEnd ? connection : nil
+        func retry(after pause: Duration) {
+            loop.add(RunLoopTimer(after: pause) { [weak connection, owner] _ in (owner ?? connection)?.roomDidCome() })
+        }
+        if let pause { return retry(after: pause) }
+        do {
+            let (descriptor, events) = (connection.descriptor.rawValue, connection.roomEvents)
+            try IOThread.rooms().add(descriptor, events, once: true) { connection.roomDidCome() }
+        } catch {
+            // Room cannot be watched: at the port's end, which nothing else may poll any more, it is retried.
+            if owner != nil { return retry(after: Tuning.timeUntilRetry) }
+            backlog.withLock { $0.isWatched = false }
+        }
+    }
+
+    /// Drops the backlog, which the peer will not read.
+    func dropBacklog(over connection: SocketConnection) {
+        var dropped = backlog.withLock { backlog in
+            var rest = SendBacklog(isWatched: backlog.isWatched, isOver: backlog.isOver)
+            swap(&rest, &backlog)
+            return rest
+        }
+        dropped.charge = nil
+        if dropped.isPausing { connection.resumeReading() }
+        while let packet = dropped.packets.popFirst() {
+            if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
+        }
+    }
+
+    /// The backlog was sent: the peer is read again.
+    func resumeReading(over connection: SocketConnection) {
+        // The account first: it is correct before the peer is read again.
+        _ = backlog.withLock { $0.isPausing && $0.isEmpty ? $0.charge.take() : nil }
+        var charge: PeerCharge?
+        let wasPausing = backlog.withLock { backlog in
+            guard backlog.isPausing, backlog.isEmpty else { return false }
+            backlog.isPausing = false
+            swap(&charge, &backlog.charge)
+            return true
+        }
+        charge = nil  // another thread has charged since; released without the lock
+        if wasPausing { connection.resumeReading() }
+    }
+
+    /// Charges the peer's process for what it has not read.
+    private func chargeBacklog(over connection: SocketConnection) {
+        guard let quotas = connection.quotas(of: connection.sink) else { return }
+        let cost = backlog.withLock { ResourceUsage(bytes: $0.size, descriptors: $0.descriptorCount) }
+        var charge: PeerCharge? = quotas.charge(connection.owner, forUnread: cost)
+        backlog.withLock { if $0.isPausing { swap(&charge, &$0.charge) } }
+        charge = nil  // the old one, or the one for what was sent meanwhile, is released without the lock
+    }
+
+    var isAwaitingRoom: Bool { isPortsEnd && !backlog.isIdle && backlog.withLock { $0.isPausing } }
 }

@@ -31,6 +31,11 @@ extension SocketConnection: ReplyConnection {
     /// A request came that asks for a reply.
     func willReply(to token: UInt64) { state.withLock { $0.requests.addUnanswered(token) } }
 
+    /// The reply right left the message of the peer's request.
+    func noteRightRemoved(_ token: UInt64) {
+        if !isInherited { state.withLock { $0.requests.noteRightRemoved(token) } }
+    }
+
     /// A request was answered, or dropped, and the peer was notified.
     func didSettleReply(to token: UInt64) {
         let (isDone, handlers) = state.withLock { state in
@@ -57,21 +62,42 @@ extension SocketConnection: ReplyConnection {
     /// As `send`, in a task, which blocks no thread while it waits for the send lock and for room.
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError) {
         try checkProcess()
-        var transmission = try begin(message, answering: 0)
+        let encoded = try await message.encoded(waiting: wait)
+        var transmission = try begin(message, encoded, answering: 0)
         do throws(PortError) {
             try await sender.transmit(&transmission, waiting: wait, over: self)
         } catch {
             forget(token: transmission.asks)
             throw error
         }
-        didSend(token: transmission.asks)
+        didSend(transmission)
     }
 
-    /// Encodes a message, and notes what receives the reply to it. The caller sends it, and then calls `didSend`, or
-    /// `forget` when that failed.
-    func begin(_ message: MachMessage, answering token: UInt64) throws(PortError) -> Transmission {
-        let encoded = try OutgoingMessage(message)
-        return Transmission(encoded, asks: try expectReply(for: message.replyTarget), answers: token)
+    /// A message was sent, which may ask for a reply or a confirmation.
+    func didSend(_ transmission: borrowing Transmission) {
+        didSend(token: transmission.asks)
+        if transmission.confirmation == .queued { knockUnlessAnswered(transmission.asks) }
+    }
+
+    /// Where no confirmation comes soon, the owner is busy: then another thread of its process moves the message into the
+    /// queue.
+    private func knockUnlessAnswered(_ token: UInt64) {
+        guard let loop = try? IOThread.loop() else { return }
+        loop.add(
+            RunLoopTimer(after: Tuning.timeBeforeKnock) { [weak self] _ in
+                guard let self, state.withLock({ $0.requests.isAwaited(token) }) else { return }
+                sender.knock(over: self)
+            })
+    }
+
+    /// Notes what receives the reply to a message. The caller sends it, and then calls `didSend`, or `forget` when that
+    /// failed.
+    func begin(
+        _ message: MachMessage, _ encoded: consuming OutgoingMessage, answering token: UInt64
+    ) throws(PortError) -> Transmission {
+        let target = message.replyTarget
+        return Transmission(
+            encoded, asks: try expectReply(for: target), answers: token, confirming: target?.confirmation)
     }
 
     /// Notifies the peer that the message that asked with `token` will not be answered, which settles it, and why: the
@@ -111,7 +137,12 @@ extension SocketConnection: ReplyConnection {
     ///   request is not settled.
     func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {
         if isClosed { throw PortError(.deadName) }
-        var transmission = try begin(message, answering: token)
+        let encoded: OutgoingMessage
+        switch try message.encodedOrFull() {
+        case .success(let message): encoded = message
+        case .failure(let full): return try reply(message, answering: token, after: full.connection)
+        }
+        var transmission = try begin(message, encoded, answering: token)
         do throws(PortError) {
             try sender.reply(&transmission, settling: token, over: self)
         } catch {
@@ -125,7 +156,7 @@ extension SocketConnection: ReplyConnection {
     ///
     /// - Returns: the token that asks for it; zero when no reply is wanted.
     func expectReply(for target: ReplyTarget?) throws(PortError) -> UInt64 {
-        guard let target, target.isOpen else { return 0 }
+        guard let target, target.mayAsk else { return 0 }
         target.willAsk()
         let token = state.withLock { state -> UInt64? in
             state.life.failure == nil ? state.requests.begin(target) : nil
@@ -160,6 +191,7 @@ extension SocketConnection: ReplyConnection {
     /// The peer no longer awaits the reply to the request that asked with the token.
     func requesterGaveUp(_ token: UInt64) {
         for notify in state.withLock({ $0.requests.abandon(token) }) { notify() }
+        if hasPendingReply(to: token) { dropPendingReply(to: token) }
     }
 
     /// Whether the request that asked with the token is abandoned, as far as this process knows.
@@ -240,7 +272,7 @@ extension SocketConnection: ReplyConnection {
             if !hasEnded { state.deathNotices.append(notice) }
             return hasEnded
         }
-        if hasEnded { return notice.notify() }
+        if hasEnded { return PeerEndWatch.deliver([notice], of: self) }
         do throws(PortError) {
             if let source { try notice.loop.addOrThrow(source, to: notice.mode) }
         } catch {

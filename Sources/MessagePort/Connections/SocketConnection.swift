@@ -64,11 +64,16 @@ package final class SocketConnection: Sendable {
     struct State {
         var life = Lifecycle.open
         var requests = RequestTable()
+        var probes = ProbeBacklog()
         var deathNotices: [DeathNotice] = []
+        /// Why the port at the other end is gone, if that is known.
+        var endReason: PortEndReason?
         /// Receives while a loop runs, for requests and death notices; made when first needed.
         var source: RunLoopSource?
         /// The connection itself: retains it while only death notices need it.
         var own: SocketConnection?
+        /// The replies that wait for room in connections of other ports, by their tokens.
+        var pendingReplies: [UInt64: PendingReply] = [:]
         /// What the peer uses this end for.
         var use = PeerRole.nothing
         /// Other ports that receive from the connection because they await replies over it.
@@ -100,6 +105,8 @@ package final class SocketConnection: Sendable {
     /// The process in whose account the connection is.
     let owner: PeerID  // immutable
     let descriptor: SharedDescriptor  // immutable
+    /// Where the port at the other end can be asked; nil at the port's end, and where that is not known.
+    let portAddress: PortAddress?  // immutable
     // The other files of this type use these three; other types call methods.
     let state = Mutex(State())
     let receiver = PacketReceiver()
@@ -112,6 +119,8 @@ package final class SocketConnection: Sendable {
     private let hasFailed = Atomic<Bool>(false)
     /// Whether the peer has asked about the port.
     let hasObserved = Atomic<Bool>(false)
+    /// Whether the peer has sent the read end of a pipe.
+    let hasAnnounced = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
     /// Takes over a connected socket, whose messages are for the port; at the right's end that is nil. Without a `peer`
@@ -120,11 +129,12 @@ package final class SocketConnection: Sendable {
     ///
     /// - Throws: ``PortError`` when the kernel does not name the process at the other end.
     init(
-        _ descriptor: SharedDescriptor, port: (any MessageSink)?, peer: PeerIdentity? = nil,
-        opened way: ConnectionTable.Peer? = nil
+        _ descriptor: SharedDescriptor, port: (any MessageSink)?, at portAddress: PortAddress? = nil,
+        peer: PeerIdentity? = nil, opened way: ConnectionTable.Peer? = nil
     ) throws(PortError) {
         self.descriptor = descriptor
-        sender = PacketSender(descriptor, isPortsEnd: port != nil)
+        self.portAddress = portAddress
+        sender = PacketSender(descriptor, isPortsEnd: port != nil, hasAddress: portAddress != nil)
         self.port = port.map { ReleasableReference($0) }
         self.peer = if let peer { peer } else { try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue)) }
         owner = PeerID(self.peer, on: descriptor.rawValue)
@@ -177,6 +187,19 @@ package final class SocketConnection: Sendable {
         isClosed || state.withLock { $0.life.hasLostOtherPort } || sender.channel.path.withLock { $0.isClosed }
     }
 
+    /// Why the port at the other end is gone; nil when that is not known.
+    var endReason: PortEndReason? { state.withLock { $0.endReason } }
+
+    /// Notes why the port is gone, unless that is known: from then on each notice and each state has the same reason.
+    ///
+    /// - Returns: what is known.
+    func noteEnd(_ reason: PortEndReason?) -> PortEndReason? {
+        state.withLock { state in
+            if state.endReason == nil { state.endReason = reason }
+            return state.endReason
+        }
+    }
+
     /// Whether the port at the other end is gone, as far as the kernel knows.
     func pollIsDead() -> Bool {
         if isKnownDead { return true }
@@ -201,12 +224,14 @@ package final class SocketConnection: Sendable {
         typealias Cleanup = (State, unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void])
         let cleanup = state.withLock { state -> Cleanup? in
             if case .closed = state.life { return nil }
+            if state.endReason == nil { state.endReason = PortEndReason(reason) }
             let old = state
             state.life = .closed(reason)
             hasFailed.store(true, ordering: .sequentiallyConsistent)
             state.deathNotices = []
             state.source = nil
             state.own = nil
+            state.pendingReplies = [:]
             let (unanswered, abandoned) = state.requests.endAllSent()
             return (old, unanswered, abandoned)
         }
@@ -224,7 +249,7 @@ package final class SocketConnection: Sendable {
         old.source?.invalidate()
         for target in unanswered { target.failAsking(reason.delivered(.unknown)) }
         for notify in abandoned { notify() }
-        for notice in old.deathNotices { notice.notify() }
+        PeerEndWatch.deliver(old.deathNotices, of: self)
     }
 
     /// The right is gone: ends the connection as soon as no reply is awaited over it, and no notice waits for the
@@ -232,7 +257,8 @@ package final class SocketConnection: Sendable {
     func retire() {
         let isIdle = state.withLock { state in
             state.life.ownSideDidEnd()
-            if !state.deathNotices.isEmpty { state.own = self }
+            // What waits for a reply need not retain it: a notice of a bounce does not.
+            if state.isNeeded { state.own = self }
             return !state.isNeeded
         }
         if isIdle { close(PortError(.deadName)) }
@@ -254,15 +280,17 @@ package final class SocketConnection: Sendable {
         if !state.withLock({ $0.requests.hasUnanswered }) { close(PortError(.peerDied)) }
     }
 
-    /// The port at the other end is gone: delivers the death notices. Replies may still come.
-    func otherPortDidEnd() {
+    /// The port at the other end is gone: delivers the death notices, with the reason if that is known. Replies may
+    /// still come.
+    func otherPortDidEnd(_ reason: PortEndReason? = nil) {
         let (notices, isDone) = state.withLock { state in
+            if state.endReason == nil { state.endReason = reason }
             state.life.otherPortDidEnd()
             let notices = state.deathNotices
             state.deathNotices = []
             return (notices, !isPortsEnd && state.isDone)
         }
-        for notice in notices { notice.notify() }
+        PeerEndWatch.deliver(notices, of: self)
         if isDone { close(PortError(.deadName)) }
     }
 
@@ -302,14 +330,16 @@ extension SocketConnection {
     {
         try checkProcess()
         if try sendPlain(&message, answering: token, until: deadline) { return }
-        var transmission = try begin(message, answering: token)
+        var deadline = deadline
+        let encoded = try message.encoded(until: &deadline)
+        var transmission = try begin(message, encoded, answering: token)
         do throws(PortError) {
             try sender.transmit(&transmission, until: deadline, over: self)
         } catch {
             forget(token: transmission.asks)
             throw error
         }
-        didSend(token: transmission.asks)
+        didSend(transmission)
     }
 
     /// The fast path: sends a message of bytes alone, if the send lock is free.

@@ -31,7 +31,7 @@ package struct StatisticsQuery: ~Copyable {
     private static let token: UInt64 = 1
 
     /// Connects to a port, without waiting.
-    package typealias Connect = (PortAddress) throws(PortError) -> ConnectOutcome
+    package typealias Connect = RemotePort.Connect
 
     private let addresses: [PortAddress]
     private let connect: Connect
@@ -170,15 +170,16 @@ extension SendRight {
     ///
     /// - Parameter limit: how long to wait for the answer.
     /// - Returns: the statistics; nil when no answer came: the port is gone, its owner is stopped or busy for longer than
-    ///   the limit, or does not know the query; or the right has no address, as that of ``bootstrap()`` may have none.
+    ///   the limit, or does not know the query; no port has the right's name; or the right has no address, as that of
+    ///   ``bootstrap()`` may have none.
     /// - Throws: ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``,
     ///   ``PortError/Code/systemCallFailed``.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func statistics(within limit: Duration) throws(PortError) -> PortStatistics? {
         try destination.checkProcess()
         if let localPort = destination as? LocalPort { return localPort.isDead ? nil : localPort.statistics }
-        guard destination is RemotePort else { return nil }
-        return try StatisticsQuery.ask([destination.address()], until: .after(limit))[0].statistics
+        guard let address = try addressToAsk() else { return nil }
+        return try StatisticsQuery.ask([address], until: .after(limit))[0].statistics
     }
 
     /// What the right's port has counted, as the blocking form says. Suspends the task until the answer comes; one
@@ -191,8 +192,19 @@ extension SendRight {
         if Task.isCancelled { throw PortError(.cancelled) }
         try destination.checkProcess()
         if let localPort = destination as? LocalPort { return localPort.isDead ? nil : localPort.statistics }
-        guard destination is RemotePort else { return nil }
-        return try await StatisticsQuery.ask([destination.address()], until: .after(limit))[0].statistics
+        guard let address = try addressToAsk() else { return nil }
+        return try await StatisticsQuery.ask([address], until: .after(limit))[0].statistics
+    }
+
+    /// Where the port is; of a right to a name the present owner.
+    private func addressToAsk() throws(PortError) -> PortAddress? {
+        if destination is DeadPort { return nil }
+        do throws(PortError) {
+            return try destination.address()
+        } catch {
+            if error.code == .invalidPort { return nil }
+            throw error
+        }
     }
 }
 

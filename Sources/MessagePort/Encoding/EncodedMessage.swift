@@ -5,8 +5,10 @@
 //
 //   kind (1 byte), zero (3 bytes), length (4 bytes, little-endian), then that many bytes
 //
-// kinds: 1 bytes; 2 send right, its port's address; 3 descriptor, no bytes, the next one of the packet; 4 reply port, an
-// address, at most one and before all components. The components are in the sender's order.
+// kinds: 1 bytes; 2 send right, its port's address; 3 descriptor, no bytes, the next one of the message; 4 reply port, an
+// address, at most one and before all components; 5 and 6 the same as 2 and 4, with the end of a pipe, the next
+// descriptor of the message; 7 the same as 5, with the end of the last record before it that has its address and one.
+// The components are in the sender's order.
 
 import PortSystem
 
@@ -19,16 +21,18 @@ struct EncodedMessage: Sendable {
     /// What follows the payload. A large body at the end of a message is received into its final memory.
     var tail: [UInt8] = []
     var descriptors: [SharedDescriptor]
+    /// When its sender wants a confirmation.
+    var confirmation: SendConfirmation?
 
     /// The bytes of all records.
     var size: Int { payload.count + tail.count }
 
     /// Decodes the message. A message of only a few bytes keeps the memory in which they arrived. `resolve` converts an
-    /// address to a right.
+    /// address, and the end that came with it, to a right; to nil when that is no such end.
     ///
     /// - Returns: the message; nil when the payload is malformed.
     consuming func decoded<Failure: Error>(
-        resolve: (PortAddress) throws(Failure) -> SendRight
+        resolve: (PortAddress, SharedDescriptor?) throws(Failure) -> SendRight?
     ) throws(Failure) -> MachMessage? {
         if componentCount == 1, tail.isEmpty, descriptors.isEmpty, let bytes = removeOnlyBytes() {
             return MachMessage(id: id, bytes: bytes)
@@ -39,29 +43,37 @@ struct EncodedMessage: Sendable {
             message.parts = MessageParts(roomFor: min(componentCount, payload.count / ComponentKind.headSize))
         }
         var unclaimed = descriptors[...]
+        var ends: [PortAddress: SharedDescriptor] = [:]
         var position = 0
         var rightCount = 0
         while position < payload.count {
             guard let (kind, body) = record(at: &position, tailSize: tail.count),
-                kind == .replyPort || message.parts.count < componentCount
+                kind.isReplyPort || message.parts.count < componentCount
             else { return nil }
-            if kind == .right || kind == .replyPort { rightCount += 1 }
+            if kind.isRight { rightCount += 1 }
             if rightCount > MessageLimits.rights { return nil }
             switch kind {
             case .bytes where position > payload.count: message.parts.append(.bytes(tail))
             case .bytes: message.parts.append(.bytes(Array(payload[body])))
-            case .right:
-                guard let address = Self.address(payload[body]) else { return nil }
-                message.parts.append(.right(try resolve(address)))
             case .descriptor:
                 guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
                 message.parts.append(.descriptor(descriptor))
-            case .replyPort:
-                guard message.replyPort == nil, message.parts.isEmpty, let address = Self.address(payload[body])
-                else {
+            case .right, .countedRight, .sharedRight, .replyPort, .countedReplyPort:
+                guard let address = Self.address(payload[body]) else { return nil }
+                var end: SharedDescriptor?
+                if kind.isCounted { ends[address] = unclaimed.popFirst() }
+                if kind.isCounted || kind == .sharedRight {
+                    guard let known = ends[address] else { return nil }
+                    end = known
+                }
+                guard let right = try resolve(address, end) else { return nil }
+                if !kind.isReplyPort {
+                    message.parts.append(.right(right))
+                } else if message.replyPort == nil, message.parts.isEmpty {
+                    message.replyPort = right
+                } else {
                     return nil
                 }
-                message.replyPort = try resolve(address)
             }
         }
         guard unclaimed.isEmpty, message.parts.count == componentCount, position == size else { return nil }

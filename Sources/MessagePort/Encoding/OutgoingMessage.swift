@@ -20,6 +20,8 @@ struct OutgoingMessage: Sendable {
     /// The body of the last record, if it is of bytes: sent from the message's memory.
     private(set) var tail: [UInt8] = []
     private(set) var descriptors: [SharedDescriptor] = []
+    /// The end of a pipe with which the last right to each port travels: the next one shares it, if it has the same.
+    private var ends: [PortAddress: SharedDescriptor] = [:]
 
     private var firstWordSize: Int { firstWord == nil ? 0 : ComponentKind.headSize }
     /// Where the tail begins in the payload.
@@ -39,14 +41,14 @@ struct OutgoingMessage: Sendable {
         componentCount = counts.components
         let room = counts.size - counts.tail - (replyPort == nil ? ComponentKind.headSize : 0)
         if room > 0 { records.reserveCapacity(room) }
-        if let replyPort { append(.replyPort, try Self.address(of: replyPort)) }
+        if let replyPort { try append(replyPort, .replyPort, with: .countedReplyPort) }
         try message.parts.visit { (part, isLast) throws(PortError) in
             switch part {
             case .bytes(let bytes) where isLast:
                 appendHead(.bytes, bytes.count)
                 tail = bytes
             case .bytes(let bytes): append(.bytes, bytes)
-            case .right(let right): append(.right, try Self.address(of: right))
+            case .right(let right): try append(right, .right, with: .countedRight)
             case .descriptor(let descriptor):
                 appendHead(.descriptor, 0)
                 descriptors.append(descriptor)
@@ -54,6 +56,22 @@ struct OutgoingMessage: Sendable {
             }
         }
         try PartCounts.check(size: size, limit)
+        if !ends.isEmpty { try PartCounts.check(descriptors: descriptors.count) }
+    }
+
+    /// Checks what can be checked without encoding it.
+    ///
+    /// - Returns: what it takes in memory, without the addresses of its rights.
+    /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot go to another process.
+    static func check(_ message: MachMessage) throws(PortError) -> ResourceUsage {
+        let counts = PartCounts(message.parts, hasReplyPort: message.replyPort != nil)
+        try counts.check(MessageLimits.payload)
+        if counts.hasReceiveRights { throw PortError(.notTransferable) }
+        let endCount = message.endCount
+        if endCount > 0 { try PartCounts.check(descriptors: counts.descriptors + endCount) }
+        return ResourceUsage(
+            bytes: counts.size + ResourceUsage.message + counts.rights * ResourceUsage.right,
+            descriptors: counts.descriptors + endCount)
     }
 
     /// A message of one part, bytes, which are within the limit.
@@ -64,13 +82,24 @@ struct OutgoingMessage: Sendable {
         tail = bytes
     }
 
-    /// The address of a right's port. A port of this process that has ended has none: its right travels as a dead name.
-    private static func address(of right: SendRight) throws(PortError) -> [UInt8] {
+    /// Appends a right: with the end of a pipe, if its port counts rights that way. A port of this process that has
+    /// ended has no address: its right travels as a dead name.
+    private mutating func append(
+        _ right: SendRight, _ kind: ComponentKind, with counting: ComponentKind
+    ) throws(PortError) {
         do throws(PortError) {
-            return Array(try right.destination.address().path.utf8)
+            // Of a right to a name the present owner's, for both.
+            let right = try right.destination.rightToSend() ?? right
+            let address = try right.destination.address()
+            let path = Array(address.path.utf8)
+            guard let end = try right.export() else { return append(kind, path) }
+            if ends[address] === end, kind == .right { return append(.sharedRight, path) }
+            append(counting, path)
+            ends[address] = end
+            descriptors.append(end)
         } catch {
             guard error.code == .invalidPort else { throw error }
-            return Array(PortAddress.nowhere.path.utf8)
+            append(kind, Array(PortAddress.nowhere.path.utf8))
         }
     }
 
@@ -111,9 +140,10 @@ struct OutgoingMessage: Sendable {
 /// The counts of what is limited.
 private struct PartCounts {
     var components = 0
-    private var descriptors = 0
+    private(set) var descriptors = 0
     /// The reply port is one of them.
-    private var rights: Int
+    private(set) var rights: Int
+    private(set) var hasReceiveRights = false
     /// The size of all components' records, without addresses.
     var size = 0
     /// The size of the last component, if it is bytes.
@@ -130,7 +160,7 @@ private struct PartCounts {
                 if isLast { tail = bytes.count }
             case .right: rights += 1
             case .descriptor: descriptors += 1
-            case .receiveRight: break
+            case .receiveRight: hasReceiveRights = true
             }
         }
     }
@@ -144,6 +174,10 @@ private struct PartCounts {
         if rights > MessageLimits.rights {
             throw PortError(.messageTooLarge, subject: .size(rights, limit: MessageLimits.rights, of: .rights))
         }
+        try Self.check(descriptors: descriptors)
+    }
+
+    static func check(descriptors: Int) throws(PortError) {
         if descriptors > MessageLimits.descriptors {
             throw PortError(
                 .tooManyDescriptors,
@@ -163,36 +197,76 @@ struct Transmission: ~Copyable, Sendable {
     let asks: UInt64
     /// The token of the message that it answers; zero for a message to the port.
     private let answers: UInt64
+    /// When it is confirmed; nil for a message that asks for a reply, or for nothing.
+    let confirmation: SendConfirmation?
     private var sentCount = 0
+    private var sentDescriptorCount = 0
     /// Whether the first packet was sent.
     private(set) var isBegun = false
 
-    init(_ message: consuming OutgoingMessage, asks: UInt64, answers: UInt64) {
+    /// A message that asks for a reply, or for a confirmation, or for neither.
+    init(
+        _ message: consuming OutgoingMessage, asks: UInt64, answers: UInt64, confirming: SendConfirmation? = nil
+    ) {
         self.message = message
         self.asks = asks
         self.answers = answers
+        confirmation = asks == 0 || answers != 0 ? nil : confirming
     }
 
     var isDone: Bool { isBegun && sentCount == message.size }
+
+    /// Whether it is for the port, and answers nothing.
+    var isForPort: Bool { answers == 0 }
+
+    /// Whether it is the one that waits for a grant, or is sent with it.
+    var isFirstInLine = false
+
+    /// Whether its sender holds the line of large messages.
+    var isInTurn = false
+
+    /// Whether others may be sent between its pieces.
+    var mayBeDivided: Bool { isInTurn && isForPort }
+
+    /// Whether it takes several packets of at most this many bytes.
+    func isLarge(_ limit: Int) -> Bool {
+        message.size > limit || message.isDivided || message.descriptors.count > packetDescriptorLimit
+    }
+
+    /// Whether it may be sent whole between the pieces of another.
+    func fits(_ allowance: PieceAllowance) -> Bool {
+        isForPort && message.descriptors.isEmpty && costBetweenPieces <= allowance.bytes
+    }
+
+    var costBetweenPieces: Int { PieceAllowance.cost(message.size, components: message.componentCount) }
 
     private var header: PacketHeader {
         PacketHeader(
             kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
             componentCount: UInt32(message.componentCount), asks: asks, answers: answers,
-            totalLength: UInt64(message.size))
+            totalLength: UInt64(message.size), confirmation: confirmation)
     }
 
     var restSize: Int { message.size - sentCount }
 
     func next(atMost limit: Int = PacketHeader.payloadLimit) -> OutgoingPacket {
-        isBegun
-            ? message.packet(PacketHeader(kind: .continuation), at: sentCount, atMost: limit)
-            : message.packet(header, at: 0, atMost: limit, message.descriptors)
+        let unsent = message.descriptors.dropFirst(sentDescriptorCount)
+        let descriptors =
+            unsent.count == message.descriptors.count && unsent.count <= packetDescriptorLimit
+            ? message.descriptors : Array(unsent.prefix(packetDescriptorLimit))
+        let header =
+            isBegun
+            ? PacketHeader(kind: .continuation, descriptorCount: UInt16(descriptors.count)) : header
+        // The other descriptors need packets, too, each with a part of the payload, which has eight bytes for each one.
+        let packetsAfterwards = (unsent.count - descriptors.count + packetDescriptorLimit - 1) / packetDescriptorLimit
+        return message.packet(
+            header, at: sentCount, atMost: min(limit, max(restSize - packetsAfterwards, 1)), descriptors)
     }
 
-    /// The kernel has accepted a packet with this many bytes of the payload.
-    mutating func advance(by size: Int) {
-        sentCount += size
+    /// The kernel has accepted the packet that is the next one.
+    mutating func advance(by packet: OutgoingPacket) {
+        sentCount += packet.payloadSize
+        sentDescriptorCount += packet.descriptors.count
         isBegun = true
     }
 
@@ -201,7 +275,7 @@ struct Transmission: ~Copyable, Sendable {
         var packets: [OutgoingPacket] = []
         while !isDone {
             var packet = next()
-            advance(by: packet.payloadSize)
+            advance(by: packet)
             if isDone { packet.settles = token }
             packets.append(packet)
         }

@@ -7,6 +7,8 @@
 //   idle ──message, not complete──▶ begun ──continuation, complete──▶ idle
 //                                     │ abort ──▶ idle
 //
+// While a message for the port is begun, small whole messages may come: `PieceAllowance`.
+//
 // It trusts nothing that it did not count: a length is checked against the limit before anything is stored, memory is
 // written only with the bytes that arrived, and each packet that does not fit the state ends the connection.
 
@@ -44,6 +46,16 @@ struct PacketAssembly: Sendable {
         case tapAnswered(Bool)
         /// A message that was dequeued.
         case shown(TappedMessage)
+        /// The client's number of the connection, whose messages are counted from now on.
+        case creditOpened(key: UInt64)
+        /// A sender asks for room for the connection with the number.
+        case creditAsked(CreditQuestion)
+        /// The peer asks whether a thread may answer the request that asked with the token.
+        case probed(WaitProbe, token: UInt64)
+        /// None may; and whether the wait that has started the probe was reached.
+        case probeAnswered(WaitProbe, token: UInt64, hasReturned: Bool)
+        /// The read end of a pipe, whose write ends travel with rights to the port; nil when it was lost.
+        case presence(SharedDescriptor?)
         /// The other side does not talk to this process.
         case refused(code: Int32)
         /// The packet breaks the format.
@@ -63,8 +75,12 @@ struct PacketAssembly: Sendable {
         var isStored: Bool { outcome == .message || outcome == .withoutDescriptors }
         /// How many bytes have come.
         var count: Int
+        /// How many descriptors are still to come.
+        var missingDescriptors: Int
         /// Whether the missing bytes are one body, which is the message's tail.
         var isTail = false
+        /// How many bytes of other messages may come before the next piece.
+        var allowance = PieceAllowance()
 
         var missing: Int { Int(header.totalLength) - count }
 
@@ -81,16 +97,15 @@ struct PacketAssembly: Sendable {
     /// Whether a message is partial.
     var isBegun: Bool { partial != nil }
 
+    /// Whether the partial message is for the port.
+    var isBegunForPort: Bool { partial?.header.answers == 0 }
+
     /// Whether the partial message is only counted, because it is larger than its port accepts.
     var isPartialTooLarge: Bool { partial?.outcome == .tooLarge }
 
-    /// Whether the next packet may complete a message for the port: the last piece of a partial one, or the first of
-    /// another.
-    var mayNeedSlot: Bool {
-        guard let partial else { return true }
-        return partial.header.answers == 0 && partial.outcome != .tooLarge
-            && partial.missing <= PacketHeader.payloadLimit
-    }
+    /// Whether the next packet may complete a message for the port: the last piece of a partial one, a whole one between
+    /// two pieces, or the first piece of another.
+    var mayNeedSlot: Bool { partial == nil || isBegunForPort }
 
     /// Whether the next piece of a message can be written into its final memory.
     var hasRoomForPiece: Bool { partial?.isStored ?? false }
@@ -107,12 +122,22 @@ struct PacketAssembly: Sendable {
         return count ?? 0
     }
 
-    /// The bytes written are the next piece.
+    /// The bytes written are the next piece, which came with these descriptors; nil if they were lost.
     mutating func didLand(_ count: Int, _ header: PacketHeader, descriptors: [SharedDescriptor]?) -> Event {
-        guard var piece = partial.take(), header.descriptorCount == 0, descriptors?.isEmpty ?? true, count > 0 else {
-            return .violation
+        guard var piece = partial.take(), count > 0,
+            header.ownDescriptorCount == min(piece.missingDescriptors, packetDescriptorLimit),
+            descriptors.map({ $0.count == header.ownDescriptorCount }) ?? true
+        else { return .violation }
+        piece.missingDescriptors -= header.ownDescriptorCount
+        if piece.outcome == .message {
+            if let descriptors {
+                piece.message.descriptors += descriptors
+            } else {
+                (piece.outcome, piece.message.descriptors) = (.withoutDescriptors, [])
+            }
         }
         piece.count += count
+        piece.allowance.didPass(count, missing: piece.missing)
         return finish(piece)
     }
 
@@ -141,14 +166,17 @@ struct PacketAssembly: Sendable {
         limit: Int = MessageLimits.payload, isWanted: Bool = true
     ) -> Event {
         let descriptors = received ?? []
-        guard received == nil || Int(header.descriptorCount) == descriptors.count else { return .violation }
+        guard received == nil || header.ownDescriptorCount == descriptors.count else { return .violation }
         switch header.kind {
+        case .message where partial != nil: return insert(header, payload, received, limit)
         case .message: return begin(header, payload, received, limit, isWanted)
         case .continuation: return proceed(header, payload, received)
         case .abort where partial != nil && payload.isEmpty && descriptors.isEmpty:
             partial = nil
             return .incomplete
         case .refused where payload.isEmpty && descriptors.isEmpty: return .refused(code: header.messageID)
+        case .presence where header == .presence && payload.isEmpty: return .presence(received?.first)
+        case .credit where partial == nil && payload.isEmpty: return Self.credit(header, descriptors)
         default: return partial == nil && descriptors.isEmpty ? Self.notice(header, payload) : .violation
         }
     }
@@ -177,33 +205,67 @@ struct PacketAssembly: Sendable {
             if header.componentCount > 0 { return .tapAnswered(header.componentCount == 1) }
             return .tapAsked(byteLimit: Int(clamping: header.totalLength))
         case .shown: return TappedMessage(header, payload: payload).map { .shown($0) } ?? .violation
+        case .probe where header.asks != 0 && payload.isEmpty: return .probed(header.probe, token: header.asks)
+        case .probeAnswer where header.answers != 0 && header.componentCount <= 1 && payload.isEmpty:
+            let hasReturned = header.componentCount == 1
+            return .probeAnswered(header.probe, token: header.answers, hasReturned: hasReturned)
         // The connection handles offers of rings, changes of the path and wake-ups; here they break the format, as do
         // notices with a payload that they do not have.
         case .replyDropped, .replyFailed, .abandoned, .portEnded, .tap, .message, .continuation, .abort, .refused,
-            .ring, .ringAnswer, .pathChange, .wakeUp:
+            .ring, .ringAnswer, .pathChange, .wakeUp, .credit, .probe, .probeAnswer, .presence:
             return .violation
         }
+    }
+
+    /// What a packet of the flow control amounts to. Answers come over connections that are not assembled.
+    private static func credit(_ header: PacketHeader, _ descriptors: [SharedDescriptor]) -> Event {
+        guard header.asks != 0, header.answers == 0, descriptors.count <= 1 else { return .violation }
+        if header.componentCount == 0 { return descriptors.isEmpty ? .creditOpened(key: header.asks) : .violation }
+        guard let purpose = CreditQuestion.Purpose(rawValue: header.componentCount) else { return .violation }
+        return .creditAsked(CreditQuestion(key: header.asks, purpose: purpose, sentCount: descriptors.first))
+    }
+
+    /// A message between two pieces of another.
+    private mutating func insert(
+        _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int
+    ) -> Event {
+        guard isBegunForPort, header.answers == 0, header.totalLength == UInt64(payload.count),
+            header.componentCount <= UInt32(MessageLimits.components), descriptors?.isEmpty == true,
+            header.asks == 0 || header.asks != partial?.header.asks,
+            partial?.allowance.spend(
+                PieceAllowance.cost(payload.count, components: Int(header.componentCount))) == true
+        else { return .violation }
+        let begun = partial.take()
+        defer { partial = begun }
+        return begin(header, payload, descriptors, limit, true)
     }
 
     private mutating func begin(
         _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int,
         _ isWanted: Bool
     ) -> Event {
-        guard partial == nil, header.totalLength <= UInt64(MessageLimits.payload),
-            header.componentCount <= UInt32(MessageLimits.components)
+        guard header.totalLength <= UInt64(MessageLimits.payload),
+            header.componentCount <= UInt32(MessageLimits.components),
+            Int(header.descriptorCount) <= MessageLimits.descriptors
         else { return .violation }
         let outcome: PartialMessage.Outcome =
             header.answers == 0 && header.totalLength > UInt64(limit)
             ? .tooLarge : !isWanted ? .unwanted : descriptors == nil ? .withoutDescriptors : .message
-        if outcome == .message, let descriptors, header.totalLength == UInt64(payload.count) {
+        if outcome == .message, let descriptors, header.totalLength == UInt64(payload.count),
+            Int(header.descriptorCount) == descriptors.count
+        {
             let whole = EncodedMessage(
                 id: header.messageID, componentCount: Int(header.componentCount), payload: payload,
-                descriptors: descriptors)
+                descriptors: descriptors, confirmation: header.confirmation)
             return .message(whole, asks: header.asks, answers: header.answers)
         }
         let message = EncodedMessage(
-            id: header.messageID, componentCount: Int(header.componentCount), payload: [], descriptors: [])
-        var piece = PartialMessage(header: header, message: message, outcome: outcome, count: payload.count)
+            id: header.messageID, componentCount: Int(header.componentCount), payload: [], descriptors: [],
+            confirmation: header.confirmation)
+        var piece = PartialMessage(
+            header: header, message: message, outcome: outcome, count: payload.count,
+            missingDescriptors: Int(header.descriptorCount) - header.ownDescriptorCount)
+        piece.allowance.didPass(payload.count, missing: piece.missing)
         if piece.isStored {
             piece.message.payload = payload
             piece.message.descriptors = descriptors ?? []
@@ -225,7 +287,7 @@ struct PacketAssembly: Sendable {
     }
 
     private mutating func finish(_ piece: PartialMessage) -> Event {
-        if piece.missing < 0 { return .violation }
+        if piece.missing < 0 || piece.missing == 0 && piece.missingDescriptors > 0 { return .violation }
         if piece.missing > 0 {
             partial = piece
             return .incomplete

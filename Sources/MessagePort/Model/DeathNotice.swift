@@ -3,19 +3,19 @@
 
 package import RunLoopCore
 
-/// A handler to call when a port has ended, and the run loop on which to call it.
+/// A handler to call when a port has ended, or a requester no longer waits, and the run loop on which to call it.
 package final class DeathNotice: Sendable {
     package let loop: ThreadRunLoop  // immutable
     package let mode: RunLoopMode  // immutable
-    package let handler: @Sendable () -> Void  // immutable
+    package let handler: @Sendable (PortEndReason) -> Void  // immutable
 
-    package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
+    package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable (PortEndReason) -> Void) {
         self.loop = loop
         self.mode = mode
         self.handler = handler
     }
 
-    package func notify() {
-        loop.perform(in: [mode], name: "port end", handler)
+    package func notify(_ reason: PortEndReason = .unknown) {
+        loop.perform(in: [mode], name: "port end") { [handler] in handler(reason) }
     }
 }

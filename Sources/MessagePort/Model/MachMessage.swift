@@ -115,9 +115,9 @@ extension MachMessage {
     var rightCount: Int { parts.rightCount + (replyPort == nil ? 0 : 1) }
 
     /// The same message as a request, whose reply goes to `receiver`.
-    func asking(_ receiver: any ReplyReceiver) -> MachMessage {
+    func asking(_ receiver: any ReplyReceiver, confirming confirmation: SendConfirmation? = nil) -> MachMessage {
         var request = self
-        request.replyTarget = ReplyTarget(receiver)
+        request.replyTarget = ReplyTarget(receiver, confirming: confirmation)
         return request
     }
 
@@ -167,14 +167,14 @@ extension MachMessage {
 
     /// Whether a requester waits for a reply and none was sent yet.
     public var expectsReply: Bool {
-        replyTarget?.isOpen ?? false
+        replyTarget?.allowsReply ?? false
     }
 
     /// Takes the right to the one reply out of the message and all its copies, for a reply at a later time.
     ///
     /// - Returns: the right; nil when no reply is expected, or the right was taken before.
     public func takeReplyRight() -> SendOnceRight? {
-        guard let target = replyTarget, target.take() else { return nil }
+        guard let target = replyTarget, target.allowsReply, target.take() else { return nil }
         return SendOnceRight(taken: target)
     }
 
@@ -234,7 +234,7 @@ extension MachMessage {
     /// False when no reply is expected, one was sent, or the reply right was taken: then ask the right. For a requester
     /// in another process this reads what has arrived from it, as far as the port's queue has room.
     public var isCancelled: Bool {
-        guard let replyTarget, replyTarget.isOpen else { return false }
+        guard let replyTarget, replyTarget.allowsReply else { return false }
         return replyTarget.pollAbandonment()
     }
 
@@ -252,7 +252,8 @@ extension MachMessage {
     public func setCancellationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
-        replyTarget?.awaitAbandonment(DeathNotice(loop: loop, mode: mode, handler: handler))
+        guard let replyTarget, replyTarget.allowsReply else { return }
+        replyTarget.awaitAbandonment(DeathNotice(loop: loop, mode: mode) { _ in handler() })
     }
 
     /// Asks for one notice, on the current thread's run loop, when the requester no longer waits for the reply.

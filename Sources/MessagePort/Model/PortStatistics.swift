@@ -12,8 +12,8 @@ public struct PortStatistics: Hashable, Sendable {
     public var byteCount = 0
     /// How many messages were dropped since the port was made: ``MachPort/droppedMessageCount``.
     public var droppedMessageCount = 0
-    /// How many messages wait in the queue. Of another process's messages those that the port has received; a query of
-    /// another process makes it receive what has arrived, as far as there is room.
+    /// How many messages wait in the queue: ``MachPort/queueCount``. A query of another process makes the port receive
+    /// what has arrived, as far as there is room.
     public var queueCount = 0
     /// How many messages may wait in the queue.
     public var queueLimit = 0

@@ -18,6 +18,8 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
     /// Delivers the reply as it came from another process. Never waits; what has no room yet follows when there is.
     func forward(_ message: MachMessage) throws(PortError)
+    /// Reports that a message has got as far as its sender wants to know.
+    func confirm()
     /// Reports that no reply will come, and why.
     func fail(_ error: PortError)
     /// The reply will come over this connection, so the receiver must receive from it.
@@ -37,6 +39,8 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     /// The token of the request that the requester itself sent over the connection, and that `passAbandonment` was
     /// called with; nil when there was none.
     func token(over connection: any ReplyConnection) -> UInt64?
+    /// The process to which the request went has answered a probe: only threads that wait can be reached there.
+    func didAnswer(_ probe: WaitProbe, about token: RequestToken, hasReturned: Bool)
 }
 
 extension ReplyReceiver {
@@ -45,10 +49,12 @@ extension ReplyReceiver {
         try deliver(message, until: .distantPast)
     }
 
+    package func confirm() { try? deliver(MachMessage(), until: .distantPast) }
     package func noteRead() {}
     package func noteRightRemoved() {}
     package func pollAbandonment() -> Bool { false }
     package func awaitAbandonment(_ notice: DeathNotice) {}
     package func passAbandonment(to connection: any ReplyConnection, token: UInt64) {}
     package func token(over connection: any ReplyConnection) -> UInt64? { nil }
+    package func didAnswer(_ probe: WaitProbe, about token: RequestToken, hasReturned: Bool) {}
 }

@@ -2,6 +2,8 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // The object behind a send-once right. Its receiver gets exactly one result: a reply, or the reason why none will come.
+// A message that is sent for a confirmation has one too: the reply is empty, and is made here when the message has got
+// as far as its sender wants to know; the message's receiver has no right to reply.
 //
 //   open ──take()──▶ taken ──deliver() or moved()──▶ used
 //
@@ -19,15 +21,19 @@ package final class ReplyTarget: Sendable {
     }
 
     package let receiver: any ReplyReceiver  // immutable
+    /// When the message is confirmed; nil when its receiver may reply.
+    let confirmation: SendConfirmation?  // immutable
     private let stage = Atomic<Stage>(.open)
     /// Whether the message was dequeued: what happens to the right from then on happens to a message that was read.
     private let wasRead: Atomic<Bool>
     /// How many sent messages ask for the reply: a message may be sent more than once.
     private let askCount = Atomic<Int>(0)
 
-    package init(_ receiver: any ReplyReceiver, wasRead: Bool = false) {
+    package init(_ receiver: any ReplyReceiver, wasRead: Bool = false, confirming confirmation: SendConfirmation? = nil)
+    {
         self.receiver = receiver
         self.wasRead = Atomic(wasRead)
+        self.confirmation = confirmation
     }
 
     deinit {
@@ -36,6 +42,9 @@ package final class ReplyTarget: Sendable {
 
     /// Whether the right is still in the message.
     package var isOpen: Bool { stage.load(ordering: .acquiring) == .open }
+
+    /// Whether the message's receiver may reply.
+    var allowsReply: Bool { confirmation == nil && isOpen }
 
     /// Takes the right out of the message.
     ///
@@ -50,6 +59,23 @@ package final class ReplyTarget: Sendable {
     func noteRead() {
         wasRead.store(true, ordering: .releasing)
         receiver.noteRead()
+        confirm(.taken)
+    }
+
+    /// The message has got that far: notifies a sender that waits for this.
+    func confirm(_ reached: SendConfirmation) {
+        guard confirmation == reached, stage.exchange(.used, ordering: .acquiringAndReleasing) != .used else { return }
+        receiver.confirm()
+    }
+
+    /// Whether a message with the right, when it is sent on to another process, asks there. One that is confirmed was
+    /// received here: it is handled when this process is done with it.
+    var mayAsk: Bool { isOpen && (confirmation == nil || !wasRead.load(ordering: .acquiring)) }
+
+    /// A queue drops the message. A copy that a receiver has sent on does not change that it has got there.
+    package func bounce(_ error: PortError) {
+        if confirmation == .handled, wasRead.load(ordering: .acquiring) { return }
+        fail(error)
     }
 
     /// The message's handler has returned. If the right is still in the message, code that retains it may reply.
@@ -65,8 +91,8 @@ package final class ReplyTarget: Sendable {
     /// Delivers the notice once, when the requester no longer waits for the reply and the right is not used.
     func awaitAbandonment(_ notice: DeathNotice) {
         receiver.awaitAbandonment(
-            DeathNotice(loop: notice.loop, mode: notice.mode) { [weak self] in
-                if let self, stage.load(ordering: .acquiring) != .used { notice.handler() }
+            DeathNotice(loop: notice.loop, mode: notice.mode) { [weak self] reason in
+                if let self, stage.load(ordering: .acquiring) != .used { notice.handler(reason) }
             })
     }
 
@@ -97,8 +123,12 @@ package final class ReplyTarget: Sendable {
         }
     }
 
-    /// The message with the right is about to be sent over a connection.
-    func willAsk() { askCount.add(1, ordering: .acquiringAndReleasing) }
+    /// The message with the right is about to be sent over a connection. If it was received here, another process may
+    /// reply as well from now on.
+    func willAsk() {
+        askCount.add(1, ordering: .acquiringAndReleasing)
+        if wasRead.load(ordering: .acquiring) { receiver.noteRightRemoved() }
+    }
 
     /// A sent message no longer awaits the reply over its connection.
     ///
@@ -115,6 +145,8 @@ package final class ReplyTarget: Sendable {
 
     /// Reports to the receiver that no reply will come, unless the right was used.
     package func fail(_ error: PortError) {
+        // The last copy of a message that was dequeued is released.
+        if error.code == .replyDropped, wasRead.load(ordering: .acquiring) { confirm(.handled) }
         guard stage.exchange(.used, ordering: .acquiringAndReleasing) != .used else { return }
         receiver.fail(error.delivered(wasRead.load(ordering: .acquiring) ? .read : .unread))
     }

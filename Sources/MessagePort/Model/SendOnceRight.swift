@@ -83,7 +83,7 @@ public struct SendOnceRight: ~Copyable, Sendable {
     public func setCancellationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
-        target?.awaitAbandonment(DeathNotice(loop: loop, mode: mode, handler: handler))
+        target?.awaitAbandonment(DeathNotice(loop: loop, mode: mode) { _ in handler() })
     }
 
     /// Asks for one notice, on the current thread's run loop, when the requester no longer waits.

@@ -14,14 +14,29 @@ public import RunLoopCore
 /// - Important: Thread safety: any thread.
 public struct SendRight: Hashable, Sendable {
     package let destination: any PortEndpoint
-    /// What a port of this process counts: copies of the right share it, and when the last of them is released, the
-    /// port is notified.
+    /// What the right's port counts: copies of the right share it, and when the last of them is released, the port is
+    /// notified. For a port of another process the end of a pipe, if one came with the right.
     private let presence: (any SenderPresence)?
 
-    package init(_ destination: any PortEndpoint) {
+    /// A right that came in a message may have come with the end of a pipe.
+    package init(_ destination: any PortEndpoint, with end: ReceivedEnd? = nil) {
         self.destination = destination
-        presence = destination.makePresence()
+        presence = destination.makePresence(with: end)
     }
+
+    /// The end of a pipe that travels with the right to another process; nil when its port does not count rights that
+    /// way.
+    func export() throws(PortError) -> SharedDescriptor? { try destination.export(presence) }
+
+    /// What distinguishes the end that will travel with it from others to its port, once that is announced; nil when none
+    /// will.
+    var endIdentity: ObjectIdentifier? {
+        if let end = presence as? SharedDescriptor { return ObjectIdentifier(end) }
+        return destination.exportsEnds ? ObjectIdentifier(destination) : nil
+    }
+
+    /// Whether the end of a pipe came with it.
+    var hasEnd: Bool { presence is SharedDescriptor }
 
     /// Rights are equal when they name the same port.
     public static func == (left: SendRight, right: SendRight) -> Bool {
@@ -75,8 +90,8 @@ public struct SendRight: Hashable, Sendable {
     ///   room, ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``,
     ///   ``PortError/Code/peerRefused`` when the other process does not talk to this one,
     ///   ``PortError/Code/invalidPort`` when the message goes to another process and hands on a reply right for whose
-    ///   reply this process has no live port; ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
-    ///   Nothing was delivered then.
+    ///   reply this process has no live port; ``PortError/Code/descriptorsInFlight``,
+    ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Nothing was delivered then.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func send(_ message: consuming MachMessage, within limit: Duration) throws(PortError) {
         do throws(PortError) {
@@ -110,18 +125,24 @@ public struct SendRight: Hashable, Sendable {
 
     /// Sends a message if there is room now.
     ///
-    /// To another process, room means that the connection accepts the whole message at once. The kernel gives it a
-    /// buffer of about 200 KiB (`net.core.wmem_default`), which has room for four packets of 64 KiB. So a message of
-    /// 256 KiB or more finds no room even in an empty buffer, unless its receiver makes some in the midst of it: send
-    /// such a message with a limit (`send(_:within:)`). ``notifyWhenSendPossible(on:in:_:)`` reports room for the next
-    /// packet, not for all.
+    /// Room means the same wherever the port lives: its queue takes another message. A port of another process grants
+    /// its free slots to its clients, so mostly that is known without a call. Otherwise the port is asked, and a thread
+    /// of its process answers within moments, also while the port's owner is busy; that thread also receives a message
+    /// that is larger than the kernel's buffer. When no answer comes within 250 ms, because the process is stopped or
+    /// the program decides itself about each client, the message is sent if the connection has room for all of it.
+    /// Several processes that send at once may exceed the queue's limit by one message each.
     ///
     /// Senders of one connection send one at a time. This call waits for a sender that is sending, which soon ends. It
     /// does not wait for one that waits for room, or for a task that holds the send lock and has no thread yet: then no
     /// room is known, and the answer is false, though the queue may have some.
     ///
+    /// A message to another process may contain a right to a port of a third one that this process has found by its name.
+    /// Before the first time that port is notified that its right is passed on. Without room in the connection to it the
+    /// answer is false, too.
+    ///
     /// - Parameter message: the message. It stays the caller's.
-    /// - Returns: false when the queue is full, or a task holds the send lock; nothing was sent then.
+    /// - Returns: false when the queue is full, a task holds the send lock, or a port in the message cannot be
+    ///   notified; nothing was sent then.
     /// - Throws: as `send(_:within:)`, except `sendTimedOut`.
     public func trySend(_ message: consuming MachMessage) throws(PortError) -> Bool {
         do throws(PortError) {
@@ -135,22 +156,24 @@ public struct SendRight: Hashable, Sendable {
 
     /// Asks for one notice, on a run loop, when the port is gone. `MACH_NOTIFY_DEAD_NAME`.
     ///
-    /// A remote port's end is noticed while the loop runs in the mode.
+    /// A remote port's end is noticed while the loop runs in the mode. When the connection ends without a reason, the
+    /// notice waits until the owner's process has ended, at most 100 ms.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to call the handler.
     ///   - mode: the mode in which to call it.
-    ///   - handler: called once on the loop's thread; soon when the port is gone already.
+    ///   - handler: called once on the loop's thread with the reason; soon when the port is gone already.
     /// - Returns: the request, to withdraw it.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``;
     ///   ``PortError/Code/sendTimedOut`` for the first use of a right that came in a message, when too many wait to be
     ///   accepted: no notice comes then.
     @discardableResult
     public func notifyWhenDead(
-        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common,
+        _ handler: @escaping @Sendable (PortEndReason) -> Void
     ) throws(PortError) -> NoticeRequest {
         let request = NoticeRequest()
-        let notice = DeathNotice(loop: loop, mode: mode) { if request.begin() { handler() } }
+        let notice = DeathNotice(loop: loop, mode: mode) { if request.begin() { handler($0) } }
         request.setCancellation(try destination.awaitDeath(notice))
         return request
     }
@@ -160,9 +183,8 @@ public struct SendRight: Hashable, Sendable {
     ///
     /// Each request is answered exactly once: soon when there is room already, and when the port is gone. It is dropped
     /// when the loop's thread ends. It reserves no slot: when several wait for room, all are notified, and one that
-    /// finds the queue full again asks again. For a port of another process, room means room in the connection: its
-    /// queue may still be full then, and the message waits in the kernel. While the notice waits there, it uses one
-    /// descriptor, and retains the connection.
+    /// finds the queue full again asks again. While the notice of a port of another process waits, it uses two
+    /// descriptors, and retains the connection.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to call the handler.
@@ -186,13 +208,13 @@ extension SendRight {
     ///
     /// - Parameters:
     ///   - mode: the mode in which to call the handler.
-    ///   - handler: called once on this thread; soon when the port is gone already.
+    ///   - handler: called once on this thread with the reason; soon when the port is gone already.
     /// - Returns: the request, to withdraw it.
     /// - Throws: as ``notifyWhenDead(on:in:_:)``.
     @available(*, noasync, message: "A task has no thread of its own: use `notifyWhenDead(on:)`.")
     @discardableResult
     public func notifyWhenDead(
-        in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+        in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (PortEndReason) -> Void
     ) throws(PortError) -> NoticeRequest {
         try notifyWhenDead(on: .current, in: mode, handler)
     }

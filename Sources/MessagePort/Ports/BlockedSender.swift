@@ -10,11 +10,18 @@ import RunLoopCore
 /// served in order, and a later sender cannot overtake.
 final class BlockedSender: @unchecked Sendable {
     private var message: MachMessage?
-    /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
-    let waiter: Waiter  // immutable
+    /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended. Nil in another process.
+    private let waiter: Waiter?  // immutable
+    /// What waits for a sender of another process, which gets a slot instead of having its message queued.
+    let request: CreditRequest?  // immutable
 
-    init(_ waiter: Waiter) {
-        self.waiter = waiter
+    init(_ waiter: Waiter) { (self.waiter, request) = (waiter, nil) }
+
+    init(_ request: CreditRequest) { (waiter, self.request) = (nil, request) }
+
+    func wake() {
+        waiter?.wake()
+        request?.wake()
     }
 
     /// The object of a thread's last wait: a stream whose sender is faster allocates nothing for its waits.

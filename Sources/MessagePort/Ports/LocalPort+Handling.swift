@@ -202,8 +202,9 @@ extension LocalPort {
 
     private func follow(_ action: DequeueAction) {
         action.task?.wake()
-        action.sender?.waiter.wake()
+        action.sender?.wake()
         for notice in action.notices { notice.notify(.possible) }
+        if action.mustTimeGrants { timeGrants() }
         if action.mustPollSockets {
             receiveFromSockets()
             change { $0.endSlotReservation() }
@@ -222,6 +223,8 @@ private struct DequeueAction: Sendable {
     var mustPollSockets = false
     /// Whether taps get a copy of the message.
     var isTapped = false
+    /// Whether a timer must begin, after which what is free is granted.
+    var mustTimeGrants = false
 }
 
 extension LocalPort.State {
@@ -256,7 +259,15 @@ extension LocalPort.State {
         for handler: ActiveHandlers.Handler?, pollingAfter dequeueLimit: Int, _ action: inout DequeueAction?
     ) -> MachMessage? {
         if let handler, !ownership.mayBegin(handler.generation) { return nil }
-        let mustPollSockets = hasColdState && coldState.mustPollSockets(after: dequeueLimit)
+        var mustPollSockets = false
+        if hasColdState {
+            // The number of a connection that a sender has asked for waits behind a message that found no room.
+            mustPollSockets =
+                coldState.mustPollSockets(after: dequeueLimit) || coldState.socketsWait && mailbox.hasEarlyQuestions
+            if mailbox.hasExhausted, let (index, owner) = mailbox.removeExhausted() {
+                mailbox.grantMore(index, share: share(of: owner))
+            }
+        }
         var sender: BlockedSender?
         guard let message = mailbox.dequeue(reservingSlot: mustPollSockets, admitting: &sender) else { return nil }
         if let handler { ownership.begin(handler) }
@@ -264,7 +275,7 @@ extension LocalPort.State {
             action = DequeueAction(
                 sender: sender, task: nextTask(), notices: mailbox.removeDueRoomNotices(),
                 mustPollSockets: mustPollSockets,
-                isTapped: hasColdState && coldState.isTapped)
+                isTapped: hasColdState && coldState.isTapped, mustTimeGrants: mailbox.beginGrantTiming())
         }
         return message
     }
@@ -301,22 +312,24 @@ extension LocalPort {
 
     /// Reserves slots in the queue for messages that are about to be copied out of a ring, until `fillReserved`.
     ///
-    /// - Returns: how many.
-    func reserveRoom(atMost most: Int) -> Int {
-        state.withLock { $0.mailbox.reserveRoom(atMost: most) }
+    /// - Returns: how many, and whether the connection should be granted more.
+    func reserveRoom(atMost most: Int, over credit: ReceivedCredit?) -> (slots: Int, isLow: Bool) {
+        state.withLock { $0.mailbox.reserveRoom(atMost: most, over: credit) }
     }
 
     /// Queues messages in their reserved slots, and signals the receivers when they may be asleep. `messages` is empty
     /// afterwards; a dead port leaves it unchanged.
     ///
     /// - Returns: whether there is room for another.
-    func fillReserved(by messages: inout MessageBuffer, byteCount: Int) -> Bool {
+    func fillReserved(by messages: inout MessageBuffer, byteCount: Int, low credit: ReceivedCredit?) -> Bool {
         // Set only where there is something to do: a returned value is copied, and that counts references.
         var sources = SourceList()
         var tasks: [TaskWaiter] = []
         let hasRoom = state.withLock { state in
             let count = messages.count
-            guard let wasEmpty = state.mailbox.fillReserved(by: &messages, byteCount: byteCount) else { return false }
+            let filled = state.mailbox.fillReserved(by: &messages, byteCount: byteCount)
+            guard let wasEmpty = filled else { return false }
+            if let credit { state.grantMore(to: credit) }
             if wasEmpty, !state.isReceivedExclusively { sources = state.sources }
             while tasks.count < count, let task = state.nextTask() { tasks.append(task) }
             return state.mailbox.hasRoomForSockets

@@ -9,7 +9,7 @@ extension LocalPort {
     package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
         try checkProcess()
         var hasRoom = false
-        switch admitHere(&offered, false, nil, &hasRoom) {
+        switch admitHere(&offered, false, nil, &hasRoom, nil) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full where deadline.mayWait: try sendWaiting(&offered, until: deadline.instant)
@@ -86,23 +86,28 @@ extension LocalPort {
     /// room for another.
     ///
     /// - Returns: whether it was queued: false when the port is dead.
-    func admitFromSocket(_ offered: inout MachMessage?, _ hasRoom: inout Bool) -> Bool {
-        if case .accepted = admit(&offered, true, nil, &hasRoom) { true } else { false }
+    func admitFromSocket(_ offered: inout MachMessage?, _ hasRoom: inout Bool, _ credit: ReceivedCredit?) -> Bool {
+        if isInherited { return false }
+        return if case .accepted = admitHere(&offered, true, nil, &hasRoom, credit) { true } else { false }
     }
 
     private func admit(
         _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ sender: BlockedSender?, _ hasRoom: inout Bool
     ) -> MailboxState.Admission {
-        isInherited ? .dead : admitHere(&offered, exceedingLimit, sender, &hasRoom)
+        isInherited ? .dead : admitHere(&offered, exceedingLimit, sender, &hasRoom, nil)
     }
 
-    /// `admit` for a port that is known to be this process's.
+    /// `admit` for a port that is known to be this process's. Inlined: a sender of this process has no credit to count.
+    @inline(__always)
     private func admitHere(
-        _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ sender: BlockedSender?, _ hasRoom: inout Bool
+        _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ sender: BlockedSender?, _ hasRoom: inout Bool,
+        _ credit: ReceivedCredit?
     ) -> MailboxState.Admission {
         if let interception, offered?.envelope.hasReplyRight == true, let message = offered, !isDead,
             interception.intercepts(message)
         {
+            message.replyTarget?.handlerDidEnd()
+            if let credit { didReceiveUnqueued(credit) }
             return .accepted(wasEmpty: false)
         }
         // Set only where there is something to do: a returned value is copied, and that counts references.
@@ -116,11 +121,16 @@ extension LocalPort {
                         sources: wasEmpty && !state.isReceivedExclusively ? state.sources : SourceList(),
                         rare: isRare ? (state.nextTask(), readsAhead ? state.mailbox.removeDropped() : []) : nil)
                 }
+                if let credit { state.didReceiveOne(credit) }
                 if exceedingLimit { hasRoom = state.mailbox.hasRoomForSockets }
             }
             return admission
         }
         action.take()?.follow()
+        switch admission {
+        case .full, .wait: checkCredits()
+        case .accepted, .dead: break
+        }
         return admission
     }
 
@@ -135,7 +145,7 @@ extension LocalPort {
             sources.ring()
             guard let rare else { return }
             rare.task?.wake()
-            for message in rare.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
+            for message in rare.dropped { message.replyTarget?.bounce(PortError(.messageDropped)) }
         }
     }
 }

@@ -173,7 +173,7 @@ extension LocalPort {
     }
 
     package var connectionCount: Int {
-        state.withLock { $0.coldState.sockets }?.state.withLock { $0.members.count } ?? 0
+        state.withLock { $0.coldState.sockets }?.memberCount ?? 0
     }
 }
 
@@ -221,7 +221,7 @@ extension LocalPort {
             statistics.messageCount = state.mailbox.messageCount
             statistics.byteCount = state.mailbox.byteCount
             statistics.droppedMessageCount = state.mailbox.droppedCount
-            statistics.queueCount = state.mailbox.queue.count
+            statistics.queueCount = state.mailbox.depth()
             statistics.queueLimit = state.mailbox.limit
             statistics.queueHighWaterMark = state.mailbox.highWater
             statistics.clientCount = max(0, Int(state.senders.clientCount))

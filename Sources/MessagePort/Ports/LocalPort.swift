@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
 package import RunLoopCore
 import Synchronization
 
@@ -81,8 +82,10 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// The object that owns the port: kept alive instead of the port, and found by the port's name.
         weak var owner: (any AnyObject & Sendable)?
         /// Notices of the port's end; each drops its handler when its loop ends.
-        var deathNotices: [LoopNotification<Void>] = []
+        var deathNotices: [LoopNotification<PortEndReason>] = []
         var senderNotices: [LoopNotification<Void>] = []
+        /// What counts the rights of other processes.
+        var pipes = PresencePipes<SharedDescriptor>()
         /// What else ends with the port, such as its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
@@ -141,6 +144,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     }
 
     package func pollDeath() -> Bool { isDead }
+    package func knownEndReason() -> PortEndReason { isInherited ? .unknown : .invalidated }
 
     /// Whether this is a forked child's copy of its parent's port, whose locks may be held by threads that do not exist
     /// here.
@@ -184,15 +188,17 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     /// Changes the queue so that waiting senders may be admitted, and wakes and notifies all that this concerns.
     func change(_ body: (inout MailboxState) -> (senders: [BlockedSender], wasEmpty: Bool)) {
-        let (senders, sources, task, notices) = state.withLock { state in
+        let (senders, sources, task, notices, mustTimeGrants) = state.withLock { state in
             let (senders, wasEmpty) = body(&state.mailbox)
             let sources = wasEmpty && !senders.isEmpty ? state.sources : nil
-            return (senders, sources, state.nextTask(), state.mailbox.removeDueRoomNotices())
+            let notices = state.mailbox.removeDueRoomNotices()
+            return (senders, sources, state.nextTask(), notices, state.mailbox.beginGrantTiming())
         }
-        for sender in senders { sender.waiter.wake() }
+        for sender in senders { sender.wake() }
         sources?.ring()
         task?.wake()
         for notice in notices { notice.notify(.possible) }
+        if mustTimeGrants { timeGrants() }
     }
 
     var receiveBudget: ReceiveBudget { readsAhead ? .choosing : .standard }
@@ -237,6 +243,10 @@ package final class LocalPort: PortEndpoint, MessageSink {
         }
     }
 
+    func isQueueShorter(thanLimitAnd excess: Int) -> Bool {
+        withMailbox(or: false) { $0.isShorter(thanLimitAnd: excess) }
+    }
+
     /// Whether messages in the sockets wait for room: polling the sockets is useless until there is some.
     var socketsAreBlocked: Bool {
         !isInherited && state.withLock { $0.coldState.socketsWait && $0.mailbox.room == 0 }
@@ -254,7 +264,7 @@ extension LocalPort {
     @discardableResult
     package func awaitDeath(_ notice: DeathNotice) throws(PortError) -> Cancellation {
         try checkProcess()
-        let pending = LoopNotification<Void>(on: notice.loop, in: notice.mode) { _ in notice.handler() }
+        let pending = LoopNotification<PortEndReason>(on: notice.loop, in: notice.mode, notice.handler)
         let isDead = state.withLock { state in
             if state.mailbox.isDead { return true }
             // Notices of ended loops are removed before the list grows.
@@ -263,7 +273,7 @@ extension LocalPort {
             state.coldState.deathNotices.append(pending)
             return false
         }
-        if isDead { pending.notify() }
+        if isDead { pending.notify(.invalidated) }
         return { [weak pending] in pending?.cancel() }
     }
 
@@ -274,7 +284,7 @@ extension LocalPort {
         let forgotten = Set(over.map { ObjectIdentifier($0) })
         let possibility = state.withLock { $0.mailbox.awaitRoom(notice, forgetting: forgotten) }
         withExtendedLifetime(over) {}
-        if let possibility { notice.notify(possibility) }
+        if let possibility { notice.notify(possibility) } else { checkCredits() }
     }
 
     /// Registers `ending` to be called when the port dies, before `die` returns. Not for callouts to a user's code.
@@ -298,6 +308,7 @@ extension LocalPort {
 
     private typealias Cleanup = (
         sources: SourceList, coldState: ColdStorage<ColdState>, bounced: [MachMessage], waitingSenders: [BlockedSender],
+        questions: [EarlyQuestion],
         roomNotices: [LoopNotification<SendPossibility>]
     )
 
@@ -308,7 +319,7 @@ extension LocalPort {
     func die() -> Bool {
         if isInherited { return false }
         let cleanup = state.withLock { state -> Cleanup? in
-            guard let (bounced, waitingSenders) = state.mailbox.die() else { return nil }
+            guard let (bounced, waitingSenders, questions) = state.mailbox.die() else { return nil }
             let (sources, coldState) = (state.sources, state.removeColdState())
             state.sources = SourceList()
             // The address stays, so that rights in transit equal those of this process.
@@ -316,7 +327,7 @@ extension LocalPort {
             if let address = coldState.value.address {
                 (state.coldState.address, state.coldState.oldAddresses) = (address, coldState.value.oldAddresses)
             }
-            return (sources, coldState, bounced, waitingSenders, state.mailbox.removeDueRoomNotices())
+            return (sources, coldState, bounced, waitingSenders, questions, state.mailbox.removeDueRoomNotices())
         }
         guard let cleanup else { return false }
         let coldState = cleanup.coldState
@@ -330,9 +341,9 @@ extension LocalPort {
         coldState.value.sockets?.close()
         coldState.value.taskReceiver?.source.invalidate()
         for task in coldState.value.waitingTasks { task.wake() }
-        for sender in cleanup.waitingSenders { sender.waiter.wake() }
-        for message in cleanup.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
-        for notice in coldState.value.deathNotices { notice.notify() }
+        for sender in cleanup.waitingSenders { sender.wake() }
+        for message in cleanup.bounced { message.replyTarget?.bounce(PortError(.peerDied)) }
+        for notice in coldState.value.deathNotices { notice.notify(.invalidated) }
         for notice in cleanup.roomNotices { notice.notify(.deadName) }
         for notice in coldState.value.senderNotices { notice.cancel() }
         return true

@@ -16,7 +16,7 @@ struct MailboxState: ~Copyable {
     }
 
     /// State that only a port whose queue has been full has.
-    private struct Contention: ColdValue, ~Copyable {
+    struct Contention: ColdValue, ~Copyable {
         static let blank = ColdBox<Contention>()
         var senders: [BlockedSender] = []
         var roomNotices: [LoopNotification<SendPossibility>] = []
@@ -25,8 +25,33 @@ struct MailboxState: ~Copyable {
         /// Messages that the policy dropped and that are not bounced yet, and how many were dropped in total.
         var dropped: [MachMessage] = []
         var droppedCount = 0
+        /// What connections of other processes may send.
+        var credits = CreditTable()
+        /// Questions for connections whose number has not come yet.
+        var earlyQuestions: [EarlyQuestion] = []
+        /// The connections over which senders have waited that have got a slot since.
+        var grantedQuestions: Set<ObjectIdentifier> = []
+        /// Whether a timer checks that what was granted is used.
+        var isCheckingCredits = false
+        /// Whether a sender found no room since the last check.
+        var hasRefusedSender = false
+        /// When what is free is granted to the first in line.
+        var grantTiming = GrantPhase.none
+        /// Whether no sender or notice waits for room.
+        var isQuiet: Bool { senders.isEmpty && roomNotices.isEmpty }
         /// Whether no sender, notice or socket waits for room.
-        var isUncontended: Bool { senders.isEmpty && roomNotices.isEmpty && slotsReservedForSockets == 0 }
+        var isUncontended: Bool { isQuiet && slotsReservedForSockets == 0 }
+    }
+
+    enum GrantPhase {
+        /// When half of the queue is free.
+        case none
+        /// The same, or after a timer, which has to begin.
+        case mustBegin
+        /// The same; the timer runs.
+        case runs
+        /// Now.
+        case isDue
     }
 
     private(set) var queue = MessageQueue()
@@ -36,8 +61,9 @@ struct MailboxState: ~Copyable {
     /// How many messages were queued, and how many bytes they had.
     private(set) var messageCount = 0
     private(set) var byteCount = 0
-    private var coldContention = ColdStorage<Contention>()
-    private var contention: Contention {
+    // The other file of this type uses these.
+    var coldContention = ColdStorage<Contention>()
+    var contention: Contention {
         @inline(__always) _read { yield coldContention.value }
         @inline(__always) _modify { yield &coldContention.value }
     }
@@ -62,6 +88,13 @@ struct MailboxState: ~Copyable {
     /// Whether the queue may have been full; does not read the contention.
     var mayBeContended: Bool { !coldContention.isBlank }
 
+    /// How many messages wait, or are on their way here in a slot that was granted. Raises the high-water mark to that.
+    mutating func depth() -> Int {
+        let onTheirWay = mayBeContended ? contention.credits.onTheirWay : 0
+        noteHighWater(onTheirWay: onTheirWay)
+        return queue.count + onTheirWay
+    }
+
     /// How many senders wait for room.
     var waitingCount: Int { contention.senders.count }
 
@@ -79,16 +112,28 @@ struct MailboxState: ~Copyable {
         mutating get { !isDead && (policy != .refuse || queue.isShorter(than: openLimit)) }
     }
 
+    /// Whether the queue has fewer messages than its limit and that many.
+    func isShorter(thanLimitAnd excess: Int) -> Bool { queue.count < limit + excess }
+
+    /// How many free slots are for messages that wait in sockets, or that other processes may send.
+    var grantedSlots: Int { contention.slotsReservedForSockets + contention.credits.outstanding }
+
     /// The limit less the reserved slots; after the limit was lowered perhaps negative.
-    private var openLimit: Int { limit - Int(reservedSlots) }
+    var openLimit: Int { limit - Int(reservedSlots) }
 
     /// Whether a new sender of this process finds room.
     var hasRoom: Bool {
         mutating get {
             if policy != .refuse { return true }
             if coldContention.isBlank { return queue.isShorter(than: openLimit) }
-            return contention.senders.isEmpty && queue.isShorter(than: openLimit - contention.slotsReservedForSockets)
+            return contention.senders.isEmpty && queue.isShorter(than: openLimit - grantedSlots)
         }
+    }
+
+    /// Whether a new sender of this process finds room in slots that other processes were granted and do not use.
+    private mutating func findGrantedRoom() -> Bool {
+        guard !coldContention.isBlank, contention.senders.isEmpty, contention.credits.takeBack() else { return false }
+        return hasRoom
     }
 
     /// Queues a message; if there is no room for it, `sender`, unless it is nil, waits for some with the message.
@@ -104,6 +149,7 @@ struct MailboxState: ~Copyable {
     ) -> Admission {
         if isDead { return .dead }
         var isAdmitted = exceedingLimit || hasRoom
+        if !isAdmitted { isAdmitted = findGrantedRoom() }
         if !isAdmitted, sender != nil {
             // A sender that waits needs to be woken when there is room: leased messages are taken without a wake-up.
             queue.revokeLease()
@@ -133,7 +179,12 @@ struct MailboxState: ~Copyable {
     private mutating func noteHighWater() {
         if queue.isShorter(than: highWater + 1) { return }
         // A handler may have taken some of them since.
-        storedHighWater = UInt32(clamping: max(highWater, queue.count))
+        noteHighWater(onTheirWay: 0)
+    }
+
+    /// Notes how many messages wait or are on their way.
+    mutating func noteHighWater(onTheirWay more: Int) {
+        storedHighWater = UInt32(clamping: max(highWater, queue.count + more))
     }
 
     private mutating func makeRoomByPolicy() {
@@ -151,17 +202,24 @@ struct MailboxState: ~Copyable {
 
     /// Reserves slots for messages that are about to be copied out of a ring, until `fillReserved`.
     ///
-    /// - Returns: how many: none when there is no room, or the port is dead.
-    mutating func reserveRoom(atMost most: Int) -> Int {
+    /// - Returns: how many: none when there is no room, or the port is dead; and whether the connection can send only few
+    ///   more.
+    @inline(__always)
+    mutating func reserveRoom(
+        atMost most: Int, over credit: ReceivedCredit? = nil
+    ) -> (slots: Int, isLow: Bool) {
         let slots = min(most, room)
         reservedSlots += UInt16(slots)
-        return slots
+        guard let credit else { return (slots, false) }
+        return (slots, contention.credits.didReceive(slots, over: credit) <= limit / 2)
     }
 
     /// Queues messages in their reserved slots, unless the port is dead. None of them is a reply.
     ///
     /// - Returns: whether the queue was empty; nil when the port is dead: then `messages`, otherwise empty now, is unchanged.
-    mutating func fillReserved(by messages: inout MessageBuffer, byteCount bytes: Int) -> Bool? {
+    mutating func fillReserved(
+        by messages: inout MessageBuffer, byteCount bytes: Int
+    ) -> Bool? {
         let count = messages.count
         reservedSlots -= UInt16(count)
         if isDead { return nil }
@@ -212,17 +270,25 @@ struct MailboxState: ~Copyable {
 
     /// Queues the message of the longest-waiting sender, if there is room. A dead port admits none.
     private mutating func admitNextSender() -> BlockedSender? {
-        if isDead || coldContention.isBlank || contention.senders.isEmpty
-            || queue.count + contention.slotsReservedForSockets >= openLimit
-        {
-            return nil
-        }
-        let sender = contention.senders.removeFirst()
-        if let message = sender.removeMessage() { append(message) }
-        return sender
+        if isDead || coldContention.isBlank || contention.senders.isEmpty { return nil }
+        return admitFirstSender()
     }
 
-    private mutating func admitSenders() -> (senders: [BlockedSender], wasEmpty: Bool) {
+    @inline(never)
+    private mutating func admitFirstSender() -> BlockedSender? {
+        while !contention.senders.isEmpty, queue.count + grantedSlots < openLimit {
+            if contention.senders[0].request != nil, postponesGrant() { return nil }
+            let sender = contention.senders.removeFirst()
+            guard let request = sender.request else {
+                if let message = sender.removeMessage() { append(message) }
+                return sender
+            }
+            if grantAwaited(to: request) { return sender }
+        }
+        return nil
+    }
+
+    mutating func admitSenders() -> (senders: [BlockedSender], wasEmpty: Bool) {
         let wasEmpty = queue.isEmpty
         var senders: [BlockedSender] = []
         while let sender = admitNextSender() { senders.append(sender) }
@@ -233,6 +299,7 @@ struct MailboxState: ~Copyable {
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
     mutating func setLimit(_ limit: Int) -> (senders: [BlockedSender], wasEmpty: Bool) {
+        if limit < self.limit, !coldContention.isBlank { _ = contention.credits.takeBack() }
         storedLimit = UInt16(limit)
         return admitSenders()
     }
@@ -241,8 +308,9 @@ struct MailboxState: ~Copyable {
     ///
     /// - Returns: the old mark.
     mutating func resetHighWater() -> Int {
-        defer { storedHighWater = UInt32(clamping: queue.count) }
-        return highWater
+        let (old, depth) = (highWater, depth())
+        storedHighWater = UInt32(clamping: depth)
+        return old
     }
 
     /// Counts a message that was too large for the port, of which nothing was retained.
@@ -274,11 +342,16 @@ struct MailboxState: ~Copyable {
     /// Ends the port.
     ///
     /// - Returns: the messages that will not be received, and the waiting senders; nil when it had ended before.
-    mutating func die() -> (bounced: [MachMessage], senders: [BlockedSender])? {
+    mutating func die() -> (bounced: [MachMessage], senders: [BlockedSender], questions: [EarlyQuestion])? {
         if isDead { return nil }
         isDead = true
         replyCount = 0
-        return (queue.removeAll(), contention.senders)
+        let questions = coldContention.isBlank ? [] : contention.earlyQuestions
+        if !questions.isEmpty { contention.earlyQuestions = [] }
+        let senders = contention.senders
+        // Those of other processes retain their connections.
+        if !senders.isEmpty { contention.senders.removeAll { $0.request != nil } }
+        return (queue.removeAll(), senders, questions)
     }
 }
 
@@ -292,7 +365,7 @@ extension MailboxState {
         _ notice: LoopNotification<SendPossibility>, forgetting over: Set<ObjectIdentifier>
     ) -> SendPossibility? {
         if isDead { return .deadName }
-        if !hasRoom { queue.revokeLease() }
+        if !hasRoom, !findGrantedRoom() { queue.revokeLease() }
         if hasRoom { return .possible }
         if !over.isEmpty { contention.roomNotices.removeAll { over.contains(ObjectIdentifier($0)) } }
         contention.roomNotices.append(notice)

@@ -116,12 +116,21 @@ final class ReplySlot: ReplyReceiver {
         if isAbandoned { notify() }
     }
 
+    func didAnswer(_ probe: WaitProbe, about token: RequestToken, hasReturned: Bool) {
+        WaitProbes.didAnswer(probe, about: token, hasReturned: hasReturned)
+    }
+
     // MARK: The requester's side
 
     /// Abandons the request, unless something has come.
-    func giveUp(_ error: PortError) {
+    ///
+    /// - Parameters:
+    ///   - error: why.
+    ///   - delivery: what the error says of a message that was not read, as far as is known; nil where its code does.
+    func giveUp(_ error: PortError, otherwise delivery: PortError.Delivery? = nil) {
         var error = error
         if wasRead.load(ordering: .acquiring) { error = error.delivered(.read) }
+        if let delivery { error = error.delivered(delivery) }
         _ = end(.abandoned(error))
     }
 

@@ -3,12 +3,10 @@
 //
 // How a port knows whether a right to it is left. A send right that this process makes to one of its ports has an
 // object, which its copies share; the port counts these objects. Clients of other processes are counted by their
-// connections. Together they do what Mach's make-send count does: a notice covers the senders that there were, not
-// later ones.
+// connections, and rights that no process has used yet by the pipes whose ends travel with them (`PresencePipes`).
+// Together they do what Mach's make-send count does: a notice covers the senders that there were, not later ones.
 //
 // One object for all rights would need a weak reference to it, whose side table takes more memory than the object.
-
-import RunLoopCore
 
 /// A right, with its copies, that the port has counted.
 final class CountedRight: Sendable {
@@ -24,7 +22,23 @@ final class CountedRight: Sendable {
 }
 
 /// Whether a port has senders: decides, does nothing else.
-struct SenderCount: Sendable {
+///
+/// A sender may become one of another kind: a right that comes back is one of this process, and one that is used becomes
+/// a connection. The new one is counted, or waits in the listen backlog, before the old one ends. So it is enough that
+/// the backlog is found empty after the last of the others has ended.
+struct SenderCount: Hashable, Sendable {
+    /// What is to be done where no sender is counted.
+    enum Verdict<End: Sendable>: Sendable {
+        /// Nothing: there are senders, or there was none yet.
+        case wait
+        /// Release the port's own end of a pipe: the kernel then reports when the last of the others is gone.
+        case release(End)
+        /// Accept the clients that wait, until there is none.
+        case accept
+        /// Deliver the notices: there were senders, and none is left.
+        case notify
+    }
+
     /// How many rights of this process there are, without their copies. Each takes memory, so four bytes suffice.
     private var rightCount: UInt32 = 0
     /// How many processes are connected, without those that only observe.
@@ -32,7 +46,12 @@ struct SenderCount: Sendable {
     /// How many threads are accepting, each perhaps another process.
     private var acceptingCount: UInt16 = 0
     private var hasHadRights = false
+    /// Whether another process had a right.
     private var hasHadClients = false
+    /// Whether a sender has ended since the listen backlog was last found empty.
+    private var mustAccept = false
+    /// Whether a sender has ended since threads began to accept: what they find may be older.
+    private var isAcceptOutdated = false
 
     mutating func rightWasMade() {
         rightCount += 1
@@ -42,6 +61,21 @@ struct SenderCount: Sendable {
     /// The last copy of a right of this process was released.
     mutating func rightDidEnd() {
         rightCount -= 1
+        senderDidEnd()
+    }
+
+    /// The last end of a pipe that travelled with rights is gone.
+    mutating func pipeDidHangUp() {
+        hasHadClients = true
+        senderDidEnd()
+    }
+
+    /// A notice was asked for: a client that waits to be accepted now is a sender.
+    mutating func noticeWasRequested() { senderDidEnd() }
+
+    private mutating func senderDidEnd() {
+        mustAccept = true
+        if acceptingCount > 0 { isAcceptOutdated = true }
     }
 
     /// A client may be about to be accepted: until `didAccept` no notice is due.
@@ -49,8 +83,13 @@ struct SenderCount: Sendable {
         acceptingCount += 1
     }
 
-    mutating func didAccept() {
+    /// Ends an accept.
+    ///
+    /// - Parameter foundNone: whether no client waited any more.
+    mutating func didAccept(foundNone: Bool = false) {
         acceptingCount -= 1
+        if foundNone, !isAcceptOutdated { mustAccept = false }
+        if acceptingCount == 0 { isAcceptOutdated = false }
     }
 
     mutating func clientDidConnect() {
@@ -65,89 +104,15 @@ struct SenderCount: Sendable {
     mutating func clientDidDisconnect() {
         hasHadClients = true
         clientDidNotConnect()
+        senderDidEnd()
     }
 
-    /// Whether there were senders, and none is left. A port with an address to which no client has connected yet waits
-    /// for the first: another process was given the address.
-    func haveAllEnded(hasAddress: Bool) -> Bool {
-        rightCount == 0 && clientCount == 0 && acceptingCount == 0
-            && (hasAddress ? hasHadClients : hasHadRights || hasHadClients)
-    }
-}
-
-extension LocalPort {
-    package func makePresence() -> (any SenderPresence)? {
-        if isInherited { return nil }
-        let isCounted = state.withLock { state in
-            if state.mailbox.isDead { return false }
-            state.senders.rightWasMade()
-            return true
-        }
-        return isCounted ? CountedRight(self) : nil
-    }
-
-    func rightDidEnd() {
-        if isInherited { return }
-        changeSenders { $0.rightDidEnd() }
-    }
-
-    /// Begins an accept. Between the backlog and the count a client would be seen in neither.
-    func willAccept() {
-        state.withLock { $0.senders.willAccept() }
-    }
-
-    /// Ends an accept: the client is counted, or there was none.
-    func didAccept() {
-        changeSenders { $0.didAccept() }
-    }
-
-    /// Counts a client that has connected, until `clientDidNotConnect` or `clientDidDisconnect`.
-    func clientDidConnect() {
-        state.withLock { $0.senders.clientDidConnect() }
-    }
-
-    func clientDidNotConnect() {
-        changeSenders { $0.clientDidNotConnect() }
-    }
-
-    func clientDidDisconnect() {
-        changeSenders { $0.clientDidDisconnect() }
-    }
-
-    /// Delivers the notice once, when no senders are left: at once when they have gone, never when the port ends first.
-    func awaitNoSenders(_ notice: LoopNotification<Void>) throws(PortError) {
-        try checkProcess()
-        if isDead { throw PortError(.invalidPort).at(label) }
-        let isDue = state.withLock { state in
-            if state.haveSendersEnded { return true }
-            state.coldState.senderNotices.removeAll { $0.isOver }
-            state.coldState.senderNotices.append(notice)
-            return false
-        }
-        if isDue { return notice.notify() }
-        // The port may have ended since, after `die` cancelled its notices.
-        guard isDead else { return }
-        for late in state.withLock({ $0.removeSenderNotices() }) { late.cancel() }
-    }
-
-    /// Applies a change of the count; delivers the no-senders notices when no sender is left.
-    private func changeSenders(_ body: (inout SenderCount) -> Void) {
-        let due = state.withLock { state in
-            body(&state.senders)
-            return state.hasColdState && state.haveSendersEnded ? state.removeSenderNotices() : []
-        }
-        for notice in due { notice.notify() }
-    }
-}
-
-extension LocalPort.State {
-    fileprivate var haveSendersEnded: Bool {
-        senders.haveAllEnded(hasAddress: hasColdState && coldState.address != nil)
-    }
-
-    fileprivate mutating func removeSenderNotices() -> [LoopNotification<Void>] {
-        if !hasColdState { return [] }
-        defer { coldState.senderNotices = [] }
-        return coldState.senderNotices
+    /// Decides what is next, after each change while a notice waits. A port with an address to which no other process has
+    /// had a right yet waits for the first: another process was given the address.
+    func verdict<End>(_ pipes: inout PresencePipes<End>, hasAddress: Bool, isListening: Bool) -> Verdict<End> {
+        if rightCount > 0 || clientCount > 0 || acceptingCount > 0 || pipes.isAwaitingEnds { return .wait }
+        if let end = pipes.release() { return .release(end) }
+        guard hasAddress ? hasHadClients : hasHadRights || hasHadClients else { return .wait }
+        return isListening && mustAccept ? .accept : .notify
     }
 }

@@ -36,9 +36,9 @@ struct DescriptorShares {
     /// - Returns: whether it may stay open.
     func admits(_ descriptor: CInt) -> Bool { Int(descriptor) < peerBound }
 
-    /// Checks the descriptors that came with a packet.
-    func admits(_ descriptors: [SharedDescriptor]) -> Bool {
-        descriptors.count <= inMessage && descriptors.allSatisfy { admits($0.rawValue) }
+    /// Checks the descriptors that came with a packet. `count` is the number in the packet's head: all of the message's.
+    func admits(_ descriptors: [SharedDescriptor], of count: Int) -> Bool {
+        count <= inMessage && descriptors.allSatisfy { admits($0.rawValue) }
     }
 
     /// The channels that wake the consumers of rings, of all connections of the process together: a quarter.

@@ -31,7 +31,8 @@ public struct PeerLimits: Hashable, Sendable {
 
     /// The most descriptors in its messages in the port's queue, or on their way into it, in replies to it that it has
     /// not read, and of those that it sent and that are no longer used, but not closed yet: 512, or a quarter of the
-    /// descriptors that this process may have. The descriptors of one message may exceed the limit.
+    /// descriptors that this process may have. The descriptors of one message may exceed the limit. It may have as many
+    /// besides that count the rights that it has passed on (``MachPort/notifyWhenNoSenders(on:in:_:)``).
     public var queuedDescriptors: Int
 
     /// The most bytes of one message, eight for each component included: 256 MiB, and ``MessageLimits/payload`` at

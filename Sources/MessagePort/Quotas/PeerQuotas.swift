@@ -69,14 +69,14 @@ final class PeerQuotas: Sendable {
     /// Whether a process is over its limits, so that nothing new is read from it.
     func isOver(_ owner: PeerID) -> Bool { withLock { $0.isOver(owner) } }
 
-    /// Charges a process for a message that begins: for the memory that it will take, as its head announces. An awaited
+    /// Charges a process for a message that begins: for the memory and descriptors that its head announces. An awaited
     /// reply takes no slot in the queue, and may have as many bytes as the format allows; it is charged while it is
     /// assembled. Sets `charge`, to nil for a larger message, which is dropped.
     ///
     /// - Returns: the most bytes that the message may have; and whether a check is needed before more is read: the
     ///   process is over its limits, or the message is too large.
     func charge(
-        _ owner: PeerID, for header: PacketHeader, descriptors: Int, _ charge: inout PeerCharge?
+        _ owner: PeerID, for header: PacketHeader, areDescriptorsLost: Bool, _ charge: inout PeerCharge?
     ) -> (limit: Int, mustCheck: Bool) {
         let isAnswer = header.answers != 0
         var cost: ResourceUsage?
@@ -85,7 +85,8 @@ final class PeerQuotas: Sendable {
             if header.totalLength > UInt64(limit) { return (limit, true) }
             let memory = ResourceUsage.message + Int(header.componentCount) * ResourceUsage.component
             let initialCost = ResourceUsage(
-                messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength) + memory, descriptors: descriptors)
+                messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength) + memory,
+                descriptors: areDescriptorsLost ? 0 : min(Int(header.descriptorCount), MessageLimits.descriptors))
             usage.charge(initialCost, by: owner)
             cost = initialCost
             return (limit, usage.isOver(owner))
@@ -115,10 +116,13 @@ final class PeerQuotas: Sendable {
 
     /// Deducts a cost from its account; connections that were paused because of it resume. In a forked child, whose
     /// accounts belong to the parent, it does nothing.
-    func refund(_ cost: ResourceUsage, by owner: PeerID) {
+    func refund(_ cost: ResourceUsage, pipeEnds: Int = 0, by owner: PeerID) {
         if forkGuard.isInherited { return }
-        if withLock({ $0.refund(cost, by: owner) }) { resume.withLock({ $0 })?(owner) }
+        if withLock({ $0.refund(cost, pipeEnds: pipeEnds, by: owner) }) { resume.withLock({ $0 })?(owner) }
     }
+
+    /// An end of a pipe that the process has sent is closed.
+    func removePipeEnd(of owner: PeerID) { refund(ResourceUsage(), pipeEnds: 1, by: owner) }
 }
 
 /// The charge of a message, a batch of them, or an unread reply to its peer's account, until this is deinitialized.

@@ -51,23 +51,31 @@ struct PeerUsage {
     private struct ProcessUsage {
         var connections = 0
         var cost = ResourceUsage()
+        /// The ends of pipes that it has sent: read ends that have not hung up, and those that came with rights.
+        var pipeEnds = 0
         /// The connections that are not read until there is room.
         var paused: Set<UInt64> = []
         var rings: Set<UInt64> = []
 
-        var isEmpty: Bool { connections == 0 && cost == ResourceUsage() }
+        /// Whether it may send, or has sent what is to be received. Ends of pipes stay after their process.
+        var isActive: Bool { connections > 0 || cost != ResourceUsage() }
+        var isEmpty: Bool { !isActive && pipeEnds == 0 }
     }
 
     /// What the processes of one user use together.
     private struct UserUsage {
+        /// The active ones.
         var processes = 0
         var connections = 0
         var rings = 0
+        var pipeEnds = 0
         var cost = ResourceUsage()
         /// How many of its processes have messages.
         var sharers = 0
         /// Whether connections are paused because of what other processes of the user use.
         var hasPaused = false
+
+        var isEmpty: Bool { processes == 0 && pipeEnds == 0 }
     }
 
     var limits: PeerLimits
@@ -77,6 +85,8 @@ struct PeerUsage {
     private var users = PeerTable<UInt32, UserUsage>()
     /// The process to which each connection belongs.
     private var owners: [UInt64: PeerID] = [:]
+    /// How many processes, and how many users, are active: shares are for them.
+    private var (processCount, userCount) = (0, 0)
     /// How many of the users have messages.
     private var sharerCount = 0
     /// The user whose processes have no common limit; nil when this process has the overflow uid, which others may have.
@@ -90,7 +100,7 @@ struct PeerUsage {
     /// is counted as if it had some.
     private func messageLimit(of user: UInt32, isSharer: Bool = true) -> Int {
         if let limit = limits.queuedMessages { return limit }
-        guard let queueLimit, accounts.count > 1 else { return .max }
+        guard let queueLimit, processCount > 1 else { return .max }
         let account = users.index(of: user).map { users[$0] } ?? UserUsage()
         let limit = userMessageLimit(of: account, queueLimit, isSharer: isSharer || account.sharers > 0)
         return Self.share(of: limit, account.processes, isSharer ? account.sharers : account.sharers + 1)
@@ -98,7 +108,7 @@ struct PeerUsage {
 
     /// How many messages the processes of a user may have in a queue.
     private func userMessageLimit(of account: UserUsage, _ queueLimit: Int, isSharer: Bool = true) -> Int {
-        Self.share(of: queueLimit, users.count, isSharer ? sharerCount : sharerCount + 1)
+        Self.share(of: queueLimit, userCount, isSharer ? sharerCount : sharerCount + 1)
     }
 
     /// An equal share for each of those that have messages, and one more for the others, if there are any.
@@ -115,12 +125,12 @@ struct PeerUsage {
     /// Whether the processes of a user together have reached a limit, or more than the given fraction of their
     /// messages.
     private func isUserOver(_ user: UInt32, ofMessages part: Int = 1) -> Bool {
-        guard user != ownUser || users.count > 1, let index = users.index(of: user) else { return false }
+        guard user != ownUser || userCount > 1, let index = users.index(of: user) else { return false }
         let account = users[index]
         func isOver(_ limit: Int) -> Bool {
             part == 1 ? account.cost.messages >= limit : account.cost.messages > limit / part
         }
-        if limits.queuedMessages == nil, let queueLimit, users.count > 1,
+        if limits.queuedMessages == nil, let queueLimit, userCount > 1,
             isOver(userMessageLimit(of: account, queueLimit))
         {
             return true
@@ -128,7 +138,7 @@ struct PeerUsage {
         if user == ownUser { return false }
         if let limit = limits.queuedMessages, isOver(ofUser(limit)) { return true }
         return account.cost.bytes >= ofUser(limits.queuedBytes)
-            || account.cost.descriptors >= ofUser(limits.queuedDescriptors)
+            || max(account.cost.descriptors, account.pipeEnds) >= ofUser(limits.queuedDescriptors)
     }
 
     /// Counts a connection, if the limits do not apply to it, or allow it.
@@ -185,17 +195,20 @@ struct PeerUsage {
 
     private func isOver(_ owner: PeerID, at index: Int) -> Bool {
         let cost = accounts[index].cost
-        return isOver(cost) || cost.messages >= messageLimit(of: owner.user) || isUserOver(owner.user)
+        return isOver(cost, accounts[index].pipeEnds) || cost.messages >= messageLimit(of: owner.user)
+            || isUserOver(owner.user)
     }
 
-    private func isOver(_ cost: ResourceUsage) -> Bool {
-        cost.bytes >= limits.queuedBytes || cost.descriptors >= limits.queuedDescriptors
+    /// Ends of pipes have as much room as other descriptors, of their own: they stay as long as rights elsewhere.
+    private func isOver(_ cost: ResourceUsage, _ pipeEnds: Int) -> Bool {
+        cost.bytes >= limits.queuedBytes || max(cost.descriptors, pipeEnds) >= limits.queuedDescriptors
     }
 
     /// What a process may still use before nothing new is read from it; it counts as one that has messages there.
     func allowance(of owner: PeerID) -> ResourceUsage {
-        let cost = accounts.index(of: owner).map { accounts[$0].cost } ?? ResourceUsage()
-        if isOver(cost) || isUserOver(owner.user) { return ResourceUsage() }
+        let account = accounts.index(of: owner)
+        let cost = account.map { accounts[$0].cost } ?? ResourceUsage()
+        if isOver(cost, account.map { accounts[$0].pipeEnds } ?? 0) || isUserOver(owner.user) { return ResourceUsage() }
         let limit = messageLimit(of: owner.user, isSharer: cost.messages > 0)
         var left = ResourceUsage(
             messages: max(0, limit - cost.messages), bytes: limits.queuedBytes - cost.bytes,
@@ -227,8 +240,9 @@ struct PeerUsage {
         return cost
     }
 
-    private func mayResume(_ owner: PeerID, _ cost: ResourceUsage) -> Bool {
-        !isOver(cost) && cost.messages <= messageLimit(of: owner.user) / 2 && !isUserOver(owner.user, ofMessages: 2)
+    private func mayResume(_ owner: PeerID, _ cost: ResourceUsage, _ pipeEnds: Int) -> Bool {
+        !isOver(cost, pipeEnds) && cost.messages <= messageLimit(of: owner.user) / 2
+            && !isUserOver(owner.user, ofMessages: 2)
     }
 
     /// Marks a connection as paused, if its process is over its limits.
@@ -245,12 +259,15 @@ struct PeerUsage {
 
     mutating func charge(_ cost: ResourceUsage, by owner: PeerID) { change(owner) { $0.cost += cost } }
 
+    mutating func addPipeEnd(of owner: PeerID) { change(owner) { $0.pipeEnds += 1 } }
+
     /// - Returns: whether connections that were paused may be read again: `removeResumable` returns them.
-    mutating func refund(_ cost: ResourceUsage, by owner: PeerID) -> Bool {
-        var (left, hasPaused) = (ResourceUsage(), false)
+    mutating func refund(_ cost: ResourceUsage, pipeEnds: Int = 0, by owner: PeerID) -> Bool {
+        var (left, leftEnds, hasPaused) = (ResourceUsage(), 0, false)
         change(owner) { account in
             account.cost -= cost
-            (left, hasPaused) = (account.cost, !account.paused.isEmpty)
+            account.pipeEnds -= pipeEnds
+            (left, leftEnds, hasPaused) = (account.cost, account.pipeEnds, !account.paused.isEmpty)
         }
         guard let index = users.index(of: owner.user) else { return false }
         if isUserOver(owner.user, ofMessages: 2) {
@@ -258,7 +275,7 @@ struct PeerUsage {
             if hasPaused { users[index].hasPaused = true }
             return false
         }
-        return users[index].hasPaused || hasPaused && mayResume(owner, left)
+        return users[index].hasPaused || hasPaused && mayResume(owner, left, leftEnds)
     }
 
     /// Resumes the connections that were paused and may be read again: of a process, and with it of others of its user
@@ -269,7 +286,7 @@ struct PeerUsage {
         var resumed: Set<UInt64> = []
         for owner in owner.map({ owners(besides: $0) }) ?? accounts.allOwners {
             guard let index = accounts.index(of: owner), !accounts[index].paused.isEmpty else { continue }
-            guard mayResume(owner, accounts[index].cost) else {
+            guard mayResume(owner, accounts[index].cost, accounts[index].pipeEnds) else {
                 if let user = users.index(of: owner.user), isUserOver(owner.user, ofMessages: 2) {
                     users[user].hasPaused = true
                 }
@@ -290,23 +307,30 @@ struct PeerUsage {
 
     private mutating func change(_ owner: PeerID, _ body: (inout ProcessUsage) -> Void) {
         let index = accounts.index(of: owner, default: ProcessUsage())
-        let (before, connections, rings, wasEmpty) = (
-            accounts[index].cost, accounts[index].connections, accounts[index].rings.count, accounts[index].isEmpty
+        let (before, connections, rings, pipeEnds, wasActive) = (
+            accounts[index].cost, accounts[index].connections, accounts[index].rings.count, accounts[index].pipeEnds,
+            accounts[index].isActive
         )
         body(&accounts[index])
-        let (after, isEmpty) = (accounts[index].cost, accounts[index].isEmpty)
+        let (after, isActive) = (accounts[index].cost, accounts[index].isActive)
         let user = users.index(of: owner.user, default: UserUsage())
         let hadMessages = users[user].cost.messages > 0
         users[user].connections += accounts[index].connections - connections
         users[user].rings += accounts[index].rings.count - rings
+        users[user].pipeEnds += accounts[index].pipeEnds - pipeEnds
         users[user].cost += after
         users[user].cost -= before
         if (before.messages > 0) != (after.messages > 0) { users[user].sharers += after.messages > 0 ? 1 : -1 }
-        if wasEmpty != isEmpty { users[user].processes += isEmpty ? -1 : 1 }
+        if wasActive != isActive {
+            let wasUserActive = users[user].processes > 0
+            users[user].processes += isActive ? 1 : -1
+            processCount += isActive ? 1 : -1
+            if wasUserActive != (users[user].processes > 0) { userCount += isActive ? 1 : -1 }
+        }
         let hasMessages = users[user].cost.messages > 0
         if hadMessages != hasMessages { sharerCount += hasMessages ? 1 : -1 }
-        if users[user].processes == 0 { users.remove(at: user) }
-        if isEmpty { accounts.remove(at: index) }
+        if users[user].isEmpty { users.remove(at: user) }
+        if accounts[index].isEmpty { accounts.remove(at: index) }
     }
 }
 

@@ -247,8 +247,8 @@ extension MachPort {
 // MARK: - Queue
 
 extension MachPort {
-    /// How many messages wait in the queue.
-    public var queueCount: Int { localPort.withMailbox(or: 0) { $0.queue.count } }
+    /// How many messages wait in the queue, or are on their way to it from processes that have asked for room.
+    public var queueCount: Int { localPort.withMailbox(or: 0) { $0.depth() } }
 
     /// How many messages may wait in the queue. `mach_port_limits`.
     public var queueLimit: Int { localPort.withMailbox(or: 0) { $0.limit } }
@@ -326,19 +326,17 @@ extension MachPort {
 extension MachPort {
     /// Asks for one notice, on a run loop, when no send right to this port is left. `MACH_NOTIFY_NO_SENDERS`.
     ///
-    /// The notice comes when the last send right of this process is released, in messages too, and the last client of
-    /// another process has closed its connection; soon, when none is left already. A port that never had a sender waits
-    /// for the first. What the senders sent may still wait in the queue, and can be read.
+    /// The notice comes when the last send right is released, in this process, every other, and in messages; soon, when
+    /// none is left already. A port that never had a sender waits for the first. What the senders sent may still wait in
+    /// the queue, and can be read.
     ///
     /// The notice never comes when the port or the loop's thread ends first. Each request is answered once: ask again
     /// for the next time. The names of a port are no senders. A connection is noticed, and its end too, while the
     /// port's messages are received.
     ///
-    /// A right that went to another process counts from its first use there on, which is when it connects: sending, a
-    /// request, a notice, ``SendRight/isDead``. Until then it is no sender. So the notice may come while another
-    /// process holds a right that it has not used; that right still works while the port is valid. A port whose sent
-    /// rights are never used gets no notice. Treat the notice as permission to clean up, not as proof that no sender
-    /// will come.
+    /// Ask before the first right leaves the process: from then on each that leaves takes a descriptor along, and counts
+    /// wherever it is, until its holder has released it or has ended. One that left before counts from its first use,
+    /// which is when it connects: sending, a request, a notice, ``SendRight/isDead``.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to call the handler.

@@ -18,21 +18,29 @@ extension SendRight {
     /// wait; it takes effect afterwards. A reply that comes too late is dropped, never given to another request.
     ///
     /// In the default mode a request that could never be answered is refused: when the thread that serves the port
-    /// itself waits in this way, directly or through others, for a port that this thread serves. That is detected in
-    /// memory only, for ports that only run loops serve, and not when a reply right may be elsewhere: it was taken out
-    /// of its message, or the message outlived its handler. A handler that passes a request to another thread to reply,
-    /// and then makes a request itself, takes the right out first (``MachMessage/takeReplyRight()``): a copy of a
-    /// message is indistinguishable from the message. A cycle through other processes is not detected: such a request
-    /// ends at its limit.
+    /// itself waits in this way, directly or through others, for a port that this thread serves. Within a process it is
+    /// refused before it is sent. In a circle through other processes one of the requests is refused when all have
+    /// waited for 100 ms, or somewhat later; it was sent then, and its receiver is notified as if the time were up.
+    ///
+    /// That is detected for ports that only run loops serve, and not when a reply right may be elsewhere: it was taken
+    /// out of its message, or the message outlived its handler, or went on to another process. A handler that passes a
+    /// request to another thread to reply, and then makes a request itself, takes the right out first
+    /// (``MachMessage/takeReplyRight()``): a copy of a message is indistinguishable from the message. A request that
+    /// still waits for room at a port of another process is not detected: it ends at its limit. Nor is any found at a
+    /// port on two loops of which one does not wait. What code adds to the mode `portReply` is not considered, unless it
+    /// is a port: a request that this would end may be refused.
     ///
     /// - Parameters:
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    ///   - isIdempotent: whether asking twice does no harm. Over a right to a name, such a request is sent to the next
+    ///     owner, once to each, when an owner ends before it has replied: within `replyLimit`, and each time within
+    ///     `sendLimit`. Over other rights it means nothing.
     ///   - mode: the mode to run the current loop in; ``/RunLoopCore/RunLoopMode/common`` is no mode to run in and
     ///     traps.
     /// - Returns: the reply.
-    /// - Throws: what `send(_:within:)` throws, and ``PortError/Code/wouldDeadlock``, when nothing was sent; then
+    /// - Throws: what `send(_:within:)` throws, when nothing was sent; ``PortError/Code/wouldDeadlock``; then
     ///   ``PortError/Code/replyTimedOut`` when no reply came in time, ``PortError/Code/replyDropped`` when the receiver
     ///   dropped the reply right unused, ``PortError/Code/peerDied`` when the port went away before it replied,
     ///   ``PortError/Code/remoteError`` when it replied with an error. ``PortError/delivery`` says whether the message
@@ -40,10 +48,11 @@ extension SendRight {
     @available(*, noasync, message: "It blocks the thread. Leave `mode` out, and write `await`, to suspend the task.")
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
-        mode: RunLoopMode = .portReply
+        isIdempotent: Bool = false, mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
         do throws(PortError) {
-            return try request(message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: nil)
+            return try request(
+                message, sendLimit: sendLimit, replyLimit: replyLimit, isIdempotent: isIdempotent, mode: mode, in: nil)
         } catch {
             throw destination.naming(error)
         }
@@ -51,30 +60,64 @@ extension SendRight {
 
     /// The same, for one of the requests of a group; the group's end ends it.
     package func request(
-        _ message: MachMessage, sendLimit: Duration, replyLimit: Duration, mode: RunLoopMode, in group: RequestGroup?
+        _ message: MachMessage, sendLimit: Duration, replyLimit: Duration, isIdempotent: Bool = false,
+        mode: RunLoopMode, in group: RequestGroup?, confirming confirmation: SendConfirmation? = nil
     ) throws(PortError) -> MachMessage {
-        let deadline = MonotonicInstant.after(sendLimit)
-        try destination.reach(until: deadline)
+        var attempts = RequestAttempts(sendLimit: sendLimit, replyLimit: replyLimit, isIdempotent: isIdempotent)
+        guard var owner = try destination.reach(until: attempts.sendDeadline) else {
+            return try request(message, confirmation, &attempts, mode, in: group)
+        }
+        while true {
+            do throws(PortError) {
+                return try owner.request(message, confirmation, &attempts, mode, in: group)
+            } catch {
+                guard destination.outlives(owner.destination), attempts.mayRepeat(after: error) else {
+                    throw attempts.outcome(error)
+                }
+            }
+            do throws(PortError) {
+                owner = try destination.reach(until: attempts.sendDeadline) ?? owner
+            } catch {
+                throw attempts.outcome(error)
+            }
+        }
+    }
+
+    /// Sends the request to its port once.
+    private func request(
+        _ message: MachMessage, _ confirmation: SendConfirmation?, _ attempts: inout RequestAttempts,
+        _ mode: RunLoopMode, in group: RequestGroup?
+    ) throws(PortError) -> MachMessage {
+        // A port of this process has it in its queue when it was sent.
+        if confirmation == .queued, destination.repliesInMemory {
+            try destination.send(message.plain, until: .instant(attempts.sendDeadline))
+            return MachMessage()
+        }
         let (loop, slot) = (ThreadRunLoop.current, ReplySlot(wakes: .current, for: destination))
         try group?.begin(slot)
         defer { group?.end(slot) }
-        guard mode == .portReply, replyLimit > .zero else {
-            return try request(message, slot, on: loop, until: deadline, replyLimit, mode)
+        guard mode == .portReply, attempts.mayWait else {
+            return try request(message, confirmation, slot, on: loop, &attempts, mode)
         }
         return try waiting(on: loop, for: slot) { () throws(PortError) in
-            try request(message, slot, on: loop, until: deadline, replyLimit, mode)
+            try request(message, confirmation, slot, on: loop, &attempts, mode)
         }
     }
 
     private func request(
-        _ message: MachMessage, _ slot: ReplySlot, on loop: ThreadRunLoop, until sendDeadline: MonotonicInstant,
-        _ replyLimit: Duration, _ mode: RunLoopMode
+        _ message: MachMessage, _ confirmation: SendConfirmation?, _ slot: ReplySlot, on loop: ThreadRunLoop,
+        _ attempts: inout RequestAttempts, _ mode: RunLoopMode
     ) throws(PortError) -> MachMessage {
         try destination.beginReplies(on: loop, in: mode)
         defer { destination.endReplies(on: loop, in: mode, to: slot) }
         // Only the receiver holds the right afterwards: when it drops the right, the slot is notified.
-        try destination.send(message.asking(slot), until: .instant(sendDeadline))
-        _ = loop.run(mode: mode, until: .after(replyLimit), while: { slot.isWaiting })
+        try destination.send(message.asking(slot, confirming: confirmation), until: .instant(attempts.sendDeadline))
+        let replyLimit = attempts.didSend()
+        if mode == .portReply {
+            wait(on: loop, for: slot, within: replyLimit)
+        } else {
+            _ = loop.run(mode: mode, until: .after(replyLimit), while: { slot.isWaiting })
+        }
         return try takeReply(from: slot)
     }
 
@@ -109,13 +152,16 @@ extension SendRight {
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    ///   - isIdempotent: whether asking twice does no harm, as in the blocking form.
     /// - Returns: the reply.
-    /// - Throws: as ``request(_:sendLimit:replyLimit:mode:)``; ``PortError/Code/cancelled``.
+    /// - Throws: as ``request(_:sendLimit:replyLimit:isIdempotent:mode:)``; ``PortError/Code/cancelled``.
     nonisolated(nonsending) public func request(
-        _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10)
+        _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
+        isIdempotent: Bool = false
     ) async throws(PortError) -> MachMessage {
         do throws(PortError) {
-            return try await request(message, sendLimit: sendLimit, replyLimit: replyLimit, in: nil)
+            return try await request(
+                message, sendLimit: sendLimit, replyLimit: replyLimit, isIdempotent: isIdempotent, in: nil)
         } catch {
             throw destination.naming(error)
         }
@@ -123,13 +169,36 @@ extension SendRight {
 
     /// The same, for one of the requests of a group; the group's end ends it.
     nonisolated(nonsending) package func request(
-        _ message: MachMessage, sendLimit: Duration, replyLimit: Duration, in group: RequestGroup?
+        _ message: MachMessage, sendLimit: Duration, replyLimit: Duration, isIdempotent: Bool = false,
+        in group: RequestGroup?, confirming confirmation: SendConfirmation? = nil
     ) async throws(PortError) -> MachMessage {
-        if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
-        try destination.checkProcess()
-        let sending = TaskWaiter(until: .after(sendLimit))
-        defer { sending.finish() }
-        try await destination.reach(waiting: sending)
+        var attempts = RequestAttempts(sendLimit: sendLimit, replyLimit: replyLimit, isIdempotent: isIdempotent)
+        while true {
+            if Task.isCancelled { throw attempts.outcome(PortError(.cancelled, delivery: .notSent)) }
+            var owner = self
+            do throws(PortError) {
+                try destination.checkProcess()
+                let sending = TaskWaiter(until: attempts.sendDeadline)
+                defer { sending.finish() }
+                owner = try await destination.reach(waiting: sending) ?? self
+                return try await owner.request(message, confirmation, &attempts, in: group, sending)
+            } catch {
+                guard destination.outlives(owner.destination), attempts.mayRepeat(after: error) else {
+                    throw attempts.outcome(error)
+                }
+            }
+        }
+    }
+
+    /// Sends the request to its port once.
+    nonisolated(nonsending) private func request(
+        _ message: MachMessage, _ confirmation: SendConfirmation?, _ attempts: inout RequestAttempts,
+        in group: RequestGroup?, _ sending: TaskWaiter
+    ) async throws(PortError) -> MachMessage {
+        if confirmation == .queued, destination.repliesInMemory {
+            try await destination.send(message.plain, waiting: sending)
+            return MachMessage()
+        }
         let slot = ReplySlot(wakes: nil, for: destination)
         try group?.begin(slot)
         defer { group?.end(slot) }
@@ -137,8 +206,8 @@ extension SendRight {
         if let loop { try destination.beginReplies(on: loop, in: .default) }
         defer { if let loop { destination.endReplies(on: loop, in: .default, to: slot) } }
         // Only the receiver holds the right afterwards: when it drops the right, the slot is notified.
-        try await destination.send(message.asking(slot), waiting: sending)
-        await slot.wait(within: replyLimit)
+        try await destination.send(message.asking(slot, confirming: confirmation), waiting: sending)
+        await slot.wait(within: attempts.didSend())
         return try takeReply(from: slot)
     }
 }
@@ -196,17 +265,19 @@ extension SendRight {
     ///   - id: what the message is about.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    ///   - isIdempotent: whether asking twice does no harm, as for messages.
     ///   - mode: the mode to run the current loop in.
     /// - Returns: the reply.
-    /// - Throws: as ``request(_:sendLimit:replyLimit:mode:)``; ``PortError/Code/malformedContent`` when the reply is
-    ///   not such a value.
+    /// - Throws: as ``request(_:sendLimit:replyLimit:isIdempotent:mode:)``; ``PortError/Code/malformedContent`` when the
+    ///   reply is not such a value.
     @available(*, noasync, message: "It blocks the thread. Leave `mode` out, and write `await`, to suspend the task.")
     public func request<Content: MessageContent, Reply: MessageContent>(
         _ content: Content, as reply: Reply.Type = Reply.self, id: Int32 = 0, sendLimit: Duration = .seconds(10),
-        replyLimit: Duration = .seconds(10), mode: RunLoopMode = .portReply
+        replyLimit: Duration = .seconds(10), isIdempotent: Bool = false, mode: RunLoopMode = .portReply
     ) throws(PortError) -> Reply {
         try request(
-            MachMessage(id: id, content: content), sendLimit: sendLimit, replyLimit: replyLimit, mode: mode
+            MachMessage(id: id, content: content), sendLimit: sendLimit, replyLimit: replyLimit,
+            isIdempotent: isIdempotent, mode: mode
         ).content()
     }
 
@@ -218,13 +289,17 @@ extension SendRight {
     ///   - id: what the message is about.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    ///   - isIdempotent: whether asking twice does no harm, as for messages.
     /// - Returns: the reply.
-    /// - Throws: as ``request(_:sendLimit:replyLimit:)``; ``PortError/Code/malformedContent`` when the reply is not
-    ///   such a value.
+    /// - Throws: as ``request(_:sendLimit:replyLimit:isIdempotent:)``; ``PortError/Code/malformedContent`` when the
+    ///   reply is not such a value.
     nonisolated(nonsending) public func request<Content: MessageContent, Reply: MessageContent>(
         _ content: Content, as reply: Reply.Type = Reply.self, id: Int32 = 0, sendLimit: Duration = .seconds(10),
-        replyLimit: Duration = .seconds(10)
+        replyLimit: Duration = .seconds(10), isIdempotent: Bool = false
     ) async throws(PortError) -> Reply {
-        try await request(MachMessage(id: id, content: content), sendLimit: sendLimit, replyLimit: replyLimit).content()
+        try await request(
+            MachMessage(id: id, content: content), sendLimit: sendLimit, replyLimit: replyLimit,
+            isIdempotent: isIdempotent
+        ).content()
     }
 }

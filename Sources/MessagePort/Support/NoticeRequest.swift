@@ -64,6 +64,23 @@ public final class NoticeRequest: Sendable {
         return request
     }
 
+    /// The same in a task.
+    nonisolated(nonsending) static func pending<Content>(
+        on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping @Sendable (Content) -> Void,
+        _ register: nonisolated(nonsending) (LoopNotification<Content>) async throws(PortError) -> Void
+    ) async throws(PortError) -> NoticeRequest {
+        let request = NoticeRequest()
+        let notice = LoopNotification<Content>(on: loop, in: mode) { if request.begin() { handler($0) } }
+        do throws(PortError) {
+            try await register(notice)
+        } catch {
+            notice.cancel()
+            throw error
+        }
+        request.setCancellation { [weak notice] in notice?.cancel() }
+        return request
+    }
+
     /// The notice is pending now. The cancellation removes it, does nothing once it was delivered, and does not retain
     /// what it removes.
     func setCancellation(_ cancellation: @escaping Cancellation) {

@@ -82,10 +82,12 @@ extension PortError: CustomStringConvertible {
             "The port lets one process have this many connections and no more; let go of rights, or share one connection.",
         .connectionEnded:
             "The connection to the process has ended, so it cannot be opened any more; open it while the connection lives.",
+        .descriptorsInFlight:
+            "Too many descriptors of this user are on their way; have them received, or raise the limit (ulimit -n), and try again.",
         .cancelled: "The task that waited was cancelled; there is nothing left to do.",
         .remoteError: "The receiver answered with an error of its own; do what its code asks for.",
         .wouldDeadlock:
-            "The request could never be answered, so nothing was sent; wait in a mode in which the port is served.",
+            "The request could never be answered: threads would wait for each other; wait in a mode in which the port is served.",
         .peerNotReading:
             "The other process did not read what it was sent, so its connection was ended; look it up again.",
         .malformedContent: "The message's bytes are not the value that was asked for; send and read the same type.",

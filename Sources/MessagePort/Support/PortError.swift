@@ -74,6 +74,12 @@ public struct PortError: Error, Hashable, Sendable {
 }
 
 extension PortError {
+    /// Whether this process lacked descriptors or memory: then nothing is known of what it wanted to open or read, and
+    /// the next attempt may succeed.
+    package var isOwnShortage: Bool { code == .descriptorLimit || systemError?.isMemoryShortage == true }
+}
+
+extension PortError {
     /// The result of system calls, whose error becomes one of this library.
     @inline(__always)
     package static func converting<Success: ~Copyable>(
@@ -140,7 +146,9 @@ extension PortError.Code {
     /// The receiver answered with an error: ``PortError/remoteCode`` and ``PortError/remoteText`` are the receiver's
     /// own.
     public static let remoteError = Self(26, "remoteError")
-    /// The request could never be answered: the threads would have to wait for each other. Nothing was sent.
+    /// The request could never be answered: the threads would have to wait for each other. Within a process nothing was
+    /// sent; in a circle through other processes the request was sent, and its receiver is notified that it is
+    /// cancelled.
     public static let wouldDeadlock = Self(27, "wouldDeadlock")
     /// The bytes of a message are not the value that was asked for.
     public static let malformedContent = Self(28, "malformedContent")
@@ -161,6 +169,8 @@ extension PortError.Code {
     public static let tooManyConnections = Self(35, "tooManyConnections")
     /// The connection to the process has ended, so the kernel can no longer say which process it was.
     public static let connectionEnded = Self(36, "connectionEnded")
+    /// Too many descriptors that this user has sent were not received yet (`ETOOMANYREFS`); nothing was sent.
+    public static let descriptorsInFlight = Self(37, "descriptorsInFlight")
 
     /// The kernel gives this user no further watch of a directory (`fs.inotify.max_user_instances`,
     /// `fs.inotify.max_user_watches`).
@@ -187,7 +197,8 @@ extension PortError.Code {
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
         .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
         .malformedContent, .peerNotReading, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning,
-        .bootstrapInvalid, .tooManyConnections, .connectionEnded, .watchLimit, .nameWaitTimedOut, .activationInvalid,
+        .bootstrapInvalid, .tooManyConnections, .connectionEnded, .descriptorsInFlight, .watchLimit, .nameWaitTimedOut,
+        .activationInvalid,
         .nameNotDeclared, .alreadyCheckedIn, .servedElsewhere, .notWatchable, .nameNotAllowed,
     ]
 }
@@ -195,7 +206,10 @@ extension PortError.Code {
 extension PortError {
     /// What a failed system call means.
     package init(_ error: SystemError, subject: Subject? = nil) {
-        self.init(error.isDescriptorLimit ? .descriptorLimit : .systemCallFailed, system: error, subject: subject)
+        let code: Code =
+            error.isDescriptorLimit
+            ? .descriptorLimit : error.isInFlightLimit ? .descriptorsInFlight : .systemCallFailed
+        self.init(code, system: error, subject: subject)
     }
 }
 

@@ -41,6 +41,9 @@ final class SendLock: Sendable {
 
     var isLocked: Bool { lockState.load(ordering: .sequentiallyConsistent) != LockState.free }
 
+    /// Whether another sender may be waiting for it.
+    var isContended: Bool { lockState.load(ordering: .relaxed) == LockState.contended }
+
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
     /// Locks; waits until the deadline.

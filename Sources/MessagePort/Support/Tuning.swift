@@ -42,6 +42,13 @@ enum Tuning {
     /// is tried again after it, and a listener that cannot accept is watched again.
     static let timeUntilRetry = Duration.milliseconds(10)
 
+    /// How long a right to a name pauses after a search that failed, for another reason than a shortage of this process,
+    /// while notices wait: then it searches again.
+    static let timeUntilNextSearch = Duration.seconds(1)
+
+    /// How long a notice of a port's end waits, after the connection, for the end of the process.
+    static let processEndTime = Duration.milliseconds(100)
+
     /// From this size on a payload is copied rather than moved by the eight bytes of its record's head: glibc before
     /// 2.40 does that with one instruction, which is slow when the target is so close behind the source.
     /// Benchmarks/History.md, "Large bodies".
@@ -109,6 +116,25 @@ enum Tuning {
 
     // MARK: Rings. Chosen, not measured, unless a decision is named.
 
+    /// How long a sender at a full connection waits for the receiver, before it has another thread of its process read.
+    /// Chosen, not measured.
+    static let timeBeforeKnock: Duration = .milliseconds(1)
+
+    /// How often a port checks that its clients use what they were granted, while a sender lacks room. Chosen, not measured.
+    static let creditCheckInterval: Duration = .milliseconds(100)
+
+    /// How long a sender lets a port answer whether it has room. Chosen, not measured.
+    static let creditAnswerTime: Duration = .milliseconds(250)
+
+    /// From this limit of a queue on a sender that waits is granted several slots at once. Chosen, not measured.
+    static let leastLimitOfGrantedBatches = 16
+
+    /// How long it waits for them while less than half of the queue is free. Chosen, not measured.
+    static let grantDelay: Duration = .milliseconds(1)
+
+    /// How long a port that has not answered is not asked again. Chosen, not measured.
+    static let timeUntilNextQuestion: Duration = .seconds(1)
+
     /// This many packets within this time earn rings. Decision 0011.
     static let earningCount = 64
 
@@ -165,6 +191,26 @@ enum Tuning {
 
     /// A buffer with more room is not exchanged: it would stay with a queue that has few messages. Decision 0021.
     static let mostExchanged = 64
+
+    /// How many ends of pipes that came with rights to a port are retained as long as there is a right to it, besides
+    /// those of the rights that are left. Of each honest sender one is needed, and few processes pass on rights to one
+    /// port. Chosen, not measured.
+    static let keptEnds = 16
+
+    /// How many replies to one connection may wait for room in connections of other ports. Chosen, not measured.
+    static let pendingReplies = 64
+
+    // MARK: Waits
+
+    /// How long a synchronous request waits before a probe follows its wait; the next ones start after twice the time
+    /// each. Decision 0039.
+    static let timeUntilProbe: Duration = .milliseconds(100)
+
+    /// How long a process remembers a probe at least. It forgets it within twice that time. Decision 0039.
+    static let probeLifetime: Duration = .seconds(1)
+
+    /// How many probes about one request wait to be handled, and are remembered: the newest. Decision 0039.
+    static let probesPerRequest = 16
 
     // MARK: Files. Chosen, not measured.
 

@@ -16,14 +16,15 @@ public enum MessageLimits {
     /// The most components: 65,536. Beyond it: ``PortError/Code/messageTooLarge``.
     public static let components = 65_536
 
-    /// The most rights, the reply port included: 253, as many as descriptors. Each becomes a connection when it is
-    /// used.
+    /// The most rights, the reply port included: 253. Each becomes a connection when it is used.
     ///
     /// Beyond it: ``PortError/Code/messageTooLarge``.
     public static let rights = 253
 
-    /// The most descriptors: what the kernel passes with one packet (`SCM_MAX_FD`).
+    /// The most descriptors: 500. The kernel passes at most 253 with one packet (`SCM_MAX_FD`); a message with more is
+    /// sent in several, all or none.
     ///
-    /// Beyond it: ``PortError/Code/tooManyDescriptors``.
-    public static var descriptors: Int { packetDescriptorLimit }
+    /// Beyond it: ``PortError/Code/tooManyDescriptors``. The receiving process may have fewer to spare for a message, or
+    /// for this process: a quarter of its own limit (`RLIMIT_NOFILE`), and ``PeerLimits/queuedDescriptors``.
+    public static let descriptors = 500
 }

@@ -7,11 +7,12 @@ import PortSystem
 //
 //   0 magic "MPRT"   4 version   5 kind   6 descriptor count (16 bits)   8 message id   12 component count
 //   16 asks: the token for a reply, zero when none is wanted
-//   24 answers: the token of the message that this replies to
+//   24 answers: the token of the message that this replies to; of a message to be confirmed, when
 //   32 length of the whole message's payload
 
 enum PacketKind: UInt8, CaseIterable, Sendable {
-    /// The first packet of a message: to the port, or, when it answers a token, to the requester.
+    /// The first packet of a message: to the port, or, when it answers a token, to the requester. It has another number
+    /// when its sender wants a confirmation: `PacketHeader.confirmation`.
     case message = 1
     /// A further piece of the partial message.
     case continuation = 2
@@ -45,15 +46,27 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case tap = 14
     /// The head of a dequeued message, and the beginning of its bytes.
     case shown = 15
+    /// From the right's end: the number of the connection, or, over a connection for this alone, a sender's question for
+    /// room, under that number. From the port's end, under it: the answer.
+    case credit = 16
+    /// From the right's end: asks whether a thread may answer the request that asked with the token.
+    case probe = 18
+    /// From the port's end: none may, as far as can be reached.
+    case probeAnswer = 19
+    /// From the right's end, on the socket: the packet's descriptor is the read end of a pipe, whose write ends travel
+    /// with rights to the port that this process passes on.
+    case presence = 20
 
-    /// Whether the token in `answers` has a meaning.
-    var mayAnswer: Bool { self == .message || self == .replyDropped || self == .replyFailed }
+    /// Whether `answers` has a token.
+    var mayAnswer: Bool {
+        self == .message || self == .replyDropped || self == .replyFailed || self == .probeAnswer
+    }
 }
 
 struct PacketHeader: Hashable, Sendable {
     static let size = 40
     static let magic: [UInt8] = Array("MPRT".utf8)
-    static let version: UInt8 = 1
+    static let version: UInt8 = 2
     /// The largest packet, head and payload together.
     static let packetLimit = 65_536
     static let payloadLimit = packetLimit - size
@@ -65,9 +78,14 @@ struct PacketHeader: Hashable, Sendable {
     var asks: UInt64 = 0
     var answers: UInt64 = 0
     var totalLength: UInt64 = 0
+    /// When the message that asks under the token is to be confirmed, by an empty reply; nil for all others.
+    var confirmation: SendConfirmation?
 }
 
 extension PacketHeader {
+    /// The number of the kind of a message that is to be confirmed.
+    static let confirmedMessage: UInt8 = 17
+
     var encoded: [UInt8] { bytes(of: words) }
 
     /// Reads a head; nil when the packet is shorter than a head or not of this format and version.
@@ -76,12 +94,22 @@ extension PacketHeader {
         self.init(words)
     }
 
+    /// How many descriptors come with this packet. The first packet of a message says how many the message has; those
+    /// that are more than a packet may have come with the next ones.
+    var ownDescriptorCount: Int {
+        kind == .message ? min(Int(descriptorCount), packetDescriptorLimit) : Int(descriptorCount)
+    }
+
+    /// The head of a packet with the read end of a pipe.
+    static let presence = PacketHeader(kind: .presence, descriptorCount: 1)
+
     /// Whether it only wakes the ring's consumer: such a packet holds nothing else.
     var isWakeUp: Bool { self == PacketHeader(kind: .wakeUp) || self == PacketHeader(kind: .pathChange) }
 
     /// Its bytes as five numbers in little-endian order.
     var words: PacketWords {
-        let kind = UInt64(kind.rawValue) << Self.kindShift
+        let kind = UInt64(confirmation == nil ? kind.rawValue : Self.confirmedMessage) << Self.kindShift
+        let answers = confirmation?.rawValue ?? answers
         let first = Self.magicAndVersion | kind | UInt64(descriptorCount) << Self.countShift
         let second = UInt64(UInt32(bitPattern: messageID)) | UInt64(componentCount) << 32
         return (
@@ -100,9 +128,13 @@ extension PacketHeader {
         asks = UInt64(littleEndian: words.2)
         answers = UInt64(littleEndian: words.3)
         totalLength = UInt64(littleEndian: words.4)
+        if Self.number(ofKindIn: first) != Self.confirmedMessage { return }
+        guard let confirmation = SendConfirmation(rawValue: answers), asks != 0 else { return nil }
+        self.confirmation = confirmation
+        answers = 0
     }
 
-    private static let magicAndVersion: UInt64 = 0x01_5452_504D
+    private static let magicAndVersion: UInt64 = 0x02_5452_504D
     /// The first bit of the kind in the first word, after magic and version.
     private static let kindShift = 40
     /// The first bit of the descriptor count there.
@@ -111,8 +143,11 @@ extension PacketHeader {
     /// The kind of the packet that begins with these eight bytes, as one number; nil when it is not of this format.
     static func kind(ofPacketWith first: UInt64) -> PacketKind? {
         guard first & ((1 << kindShift) - 1) == magicAndVersion else { return nil }
-        return PacketKind(rawValue: UInt8(truncatingIfNeeded: first >> kindShift))
+        let number = number(ofKindIn: first)
+        return number == confirmedMessage ? .message : PacketKind(rawValue: number)
     }
+
+    private static func number(ofKindIn first: UInt64) -> UInt8 { UInt8(truncatingIfNeeded: first >> kindShift) }
 }
 
 extension [UInt8] {
@@ -133,6 +168,17 @@ enum ComponentKind: UInt8, Sendable {
     case right = 2
     case descriptor = 3
     case replyPort = 4
+    /// A send right with the end of a pipe: the next descriptor.
+    case countedRight = 5
+    case countedReplyPort = 6
+    /// A send right with the end of the last record before it that has its address and an end.
+    case sharedRight = 7
+
+    /// Whether it is a right, and not a component.
+    var isReplyPort: Bool { self == .replyPort || self == .countedReplyPort }
+    var isRight: Bool { self == .right || self == .countedRight || self == .sharedRight || isReplyPort }
+    /// Whether it takes a descriptor, the end of a pipe.
+    var isCounted: Bool { self == .countedRight || self == .countedReplyPort }
 
     /// The bytes before a record's body.
     static let headSize = 8

@@ -40,7 +40,7 @@ enum Bootstrap {
         }
         guard let descriptor = try inherited(number), try isMeant(descriptor, inode: inode) else { return nil }
         let socket = SharedDescriptor(connection: FileDescriptor(owning: descriptor))
-        let port = RemotePort(address, over: try SocketConnection(socket, port: nil))
+        let port = RemotePort(address, over: try SocketConnection(socket, port: nil, at: address))
         if address != .nowhere { RightsTable.shared.enter(port, at: address) }
         return SendRight(port)
     }

@@ -61,6 +61,7 @@ final class WorkerRecord: Sendable {
         }
         guard let loops else { return false }
         message.replyTarget?.noteRead()
+        message.replyTarget?.confirm(.handled)
         for loop in loops { loop.wakeUp() }
         return true
     }

@@ -67,11 +67,6 @@ extension NameRecord {
     }
 }
 
-extension PortError {
-    /// Whether this process lacked what it needs to read a file: then nothing is known of that file.
-    var isOwnShortage: Bool { code == .descriptorLimit || systemError?.isMemoryShortage == true }
-}
-
 /// A name that this process holds. Its port retains it, and frees it when the port ends.
 final class NameRegistration: Sendable {
     private struct State: ~Copyable {

@@ -9,13 +9,15 @@ import Synchronization
 ///
 /// `shared(name:nameServer:)` gives the process's one object for a port and its name; `init(name:nameServer:)`
 /// makes another, with an end of its own. When the last reference goes, the object is invalidated.
+/// `init(reconnectingTo:nameServer:)` makes one that goes on with the name's next port when its port ends.
 ///
 /// `Docs/CFMessagePort.md` names the counterpart of each function of CFMessagePort.
 ///
 /// - Important: Thread safety: any thread; several threads may use one object at once.
 public final class RemoteMessagePort: Sendable {
     struct State: Sendable {
-        var isInvalid = false
+        /// Why the object is invalid; nil while it is not known to be.
+        var endReason: PortEndReason?
         /// The notice for the handler, and that of the right, to be cancelled when there is no handler any more.
         var notice: DeathNotice?
         var request: NoticeRequest?
@@ -27,7 +29,7 @@ public final class RemoteMessagePort: Sendable {
     public let name: String
     /// The right behind it.
     public let right: SendRight
-    let state = Mutex(State())
+    let life = Mutex(State())
     /// The requests that wait for their replies.
     let requests = RequestGroup()
     private let forkGuard = ForkGuard()  // immutable
@@ -64,11 +66,12 @@ public final class RemoteMessagePort: Sendable {
 
     deinit {
         if isInherited { return }
-        if let key = state.withLock({ $0.sharedKey }) { Self.forget(key) }
-        invalidate()
+        if let key = life.withLock({ $0.sharedKey }) { Self.forget(key) }
+        endUse()
     }
 
-    /// Whether messages can be sent: not invalidated here, and the port is not gone. `CFMessagePortIsValid`.
+    /// Whether messages can be sent: not invalidated here, and the port is not gone. `CFMessagePortIsValid`. One that
+    /// reconnects is valid while it is interrupted.
     public var isValid: Bool {
         !right.isDead && !isInvalid
     }
@@ -78,7 +81,7 @@ public final class RemoteMessagePort: Sendable {
     var isInherited: Bool { forkGuard.isInherited }
 
     /// Whether it was invalidated here, or its end was noticed.
-    var isInvalid: Bool { isInherited || state.withLock { $0.isInvalid } }
+    var isInvalid: Bool { isInherited || life.withLock { $0.endReason != nil } }
 }
 
 extension RemoteMessagePort: Hashable {
@@ -134,21 +137,24 @@ extension RemoteMessagePort {
     ///   - message: the request. It stays the caller's.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    ///   - isIdempotent: whether asking twice does no harm: then an object that reconnects asks the next port after
+    ///     the end of one that has not replied, within `replyLimit`.
     ///   - mode: the mode to run; in the private one nothing else runs. ``/RunLoopCore/RunLoopMode/common`` traps.
     /// - Returns: the reply; empty when the port's handler returned nothing.
     /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``,
     ///   ``/MessagePort/PortError/Code/peerDied`` when that is called during the wait; otherwise as
-    ///   ``/MessagePort/SendRight/request(_:sendLimit:replyLimit:mode:)``.
+    ///   ``/MessagePort/SendRight/request(_:sendLimit:replyLimit:isIdempotent:mode:)``.
     @available(*, noasync, message: "It blocks the thread. Leave `mode` out, and write `await`, to suspend the task.")
     @discardableResult
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
-        mode: RunLoopMode = .portReply
+        isIdempotent: Bool = false, mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
         do throws(PortError) {
             try checkValid()
             return try right.request(
-                message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: requests)
+                message, sendLimit: sendLimit, replyLimit: replyLimit, isIdempotent: isIdempotent, mode: mode,
+                in: requests)
         } catch {
             throw error.at(name: name)
         }
@@ -160,23 +166,26 @@ extension RemoteMessagePort {
     ///   - message: the request. It stays the caller's.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    ///   - isIdempotent: whether asking twice does no harm, as in the blocking form.
     /// - Returns: the reply; empty when the port's handler returned nothing.
     /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``,
     ///   ``/MessagePort/PortError/Code/peerDied`` when that is called during the wait; otherwise as
-    ///   ``/MessagePort/SendRight/request(_:sendLimit:replyLimit:)``.
+    ///   ``/MessagePort/SendRight/request(_:sendLimit:replyLimit:isIdempotent:)``.
     @discardableResult
     nonisolated(nonsending) public func request(
-        _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10)
+        _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
+        isIdempotent: Bool = false
     ) async throws(PortError) -> MachMessage {
         do throws(PortError) {
             try checkValid()
-            return try await right.request(message, sendLimit: sendLimit, replyLimit: replyLimit, in: requests)
+            return try await right.request(
+                message, sendLimit: sendLimit, replyLimit: replyLimit, isIdempotent: isIdempotent, in: requests)
         } catch {
             throw error.at(name: name)
         }
     }
 
-    private func checkValid() throws(PortError) {
+    func checkValid() throws(PortError) {
         try forkGuard.check()
         if isInvalid { throw PortError(.invalidPort) }
     }
@@ -195,24 +204,25 @@ extension RemoteMessagePort {
     /// - Parameters:
     ///   - loop: the loop on which to call the handler.
     ///   - mode: the mode in which to notice that the port is gone.
-    ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
+    ///   - handler: called with the reason; at once, or soon, when the object is invalid or the port is gone already;
+    ///     nil for nothing.
     /// - Throws: as ``/MessagePort/SendRight/notifyWhenDead(on:in:_:)``. Then no handler is called at the port's end.
     public func setInvalidationHandler(
-        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable (PortEndReason) -> Void)?
     ) throws(PortError) {
         try forkGuard.check()
         let notice = handler.map { DeathNotice(loop: loop, mode: mode, handler: $0) }
-        let (isInvalid, old) = state.withLock { state in
+        let (reason, old) = life.withLock { state in
             let old = state.removeNotice()
-            if !state.isInvalid { state.notice = notice }
-            return (state.isInvalid, old)
+            if state.endReason == nil { state.notice = notice }
+            return (state.endReason, old)
         }
         old.request?.cancel()
         guard let notice else { return }
-        if isInvalid { return Self.notify(notice) }
+        if let reason { return Self.notify(notice, reason) }
         do throws(PortError) {
-            let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(notice) }
-            let isWanted = state.withLock { state in
+            let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(notice, $0) }
+            let isWanted = life.withLock { state in
                 let isWanted = state.notice === notice
                 if isWanted { state.request = request }
                 return isWanted
@@ -230,17 +240,18 @@ extension RemoteMessagePort {
     ///
     /// - Parameters:
     ///   - mode: the mode in which to notice that the port is gone.
-    ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
+    ///   - handler: called with the reason; at once, or soon, when the object is invalid or the port is gone already;
+    ///     nil for nothing.
     /// - Throws: as ``/MessagePort/SendRight/notifyWhenDead(on:in:_:)``.
     @available(*, noasync, message: "A task has no thread of its own: use `setInvalidationHandler(on:)`.")
     public func setInvalidationHandler(
-        in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
+        in mode: RunLoopMode = .common, _ handler: (@Sendable (PortEndReason) -> Void)?
     ) throws(PortError) {
         try setInvalidationHandler(on: .current, in: mode, handler)
     }
 
     /// Whether there is a handler to call at the end. `CFMessagePortGetInvalidationCallBack`.
-    public var hasInvalidationHandler: Bool { !isInherited && state.withLock { $0.notice != nil } }
+    public var hasInvalidationHandler: Bool { !isInherited && life.withLock { $0.notice != nil } }
 
     /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
     ///
@@ -250,31 +261,37 @@ extension RemoteMessagePort {
     /// same error once its message was sent. In a forked child nothing happens: the object belongs to its parent.
     public func invalidate() {
         if isInherited { return }
-        let old = state.withLock { state in
-            state.isInvalid = true
+        endUse()
+        (right.destination as? ReconnectingPort)?.end(.invalidatedHere)
+    }
+
+    /// Ends this object alone: a right that reconnects, and that the program still has, goes on.
+    private func endUse() {
+        let old = life.withLock { state in
+            if state.endReason == nil { state.endReason = .invalidatedHere }
             return state.removeNotice()
         }
         old.request?.cancel()
         requests.close(PortError(.peerDied))
-        if let notice = old.notice { Self.notify(notice) }
+        if let notice = old.notice { Self.notify(notice, .invalidatedHere) }
     }
 
     /// Called on the notice's loop when the port is gone.
-    private func portDidEnd(_ notice: DeathNotice) {
-        if remove(notice, isInvalid: true) { Self.notify(notice) }
+    private func portDidEnd(_ notice: DeathNotice, _ reason: PortEndReason) {
+        if remove(notice, reason) { Self.notify(notice, reason) }
     }
 
     /// Calls the handler on its loop: immediately, if that is the current thread's. The thread that calls this has
     /// removed the handler first, so it is called once.
-    private static func notify(_ notice: DeathNotice) {
-        if notice.loop.isCurrent { notice.handler() } else { notice.notify() }
+    private static func notify(_ notice: DeathNotice, _ reason: PortEndReason) {
+        if notice.loop.isCurrent { notice.handler(reason) } else { notice.notify(reason) }
     }
 
-    private func remove(_ notice: DeathNotice, isInvalid: Bool = false) -> Bool {
-        state.withLock { state in
+    private func remove(_ notice: DeathNotice, _ reason: PortEndReason? = nil) -> Bool {
+        life.withLock { state in
             guard state.notice === notice else { return false }
             _ = state.removeNotice()
-            if isInvalid { state.isInvalid = true }
+            if let reason, state.endReason == nil { state.endReason = reason }
             return true
         }
     }
@@ -342,7 +359,7 @@ extension RemoteMessagePort {
         let key = SharedKey(right, try PortName(name))
         if let port = known.withLock({ $0[key]?.object }), !port.isInvalid { return port }
         let made = RemoteMessagePort(name: name, right: right)
-        made.state.withLock { $0.sharedKey = key }
+        made.life.withLock { $0.sharedKey = key }
         let (winner, other) = known.withLock { known -> (RemoteMessagePort, RemoteMessagePort?) in
             let other = known[key]?.object
             if let other, !other.isInvalid { return (other, other) }

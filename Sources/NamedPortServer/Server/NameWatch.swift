@@ -210,6 +210,10 @@ final class NameWait: Sendable {
     private let path: String  // immutable; the directory's
     private let mayBeShared: Bool  // immutable
     private let declaredPath: String  // immutable
+    /// Whether to connect to a socket that a supervisor declared for the name, which starts the name's owner.
+    private let usesDeclared: Bool  // immutable
+    /// Whether it is polled on the I/O thread.
+    private let isSearch: Bool  // immutable
     /// The descriptor to wait on: readable while something may have changed.
     let raw: CInt  // immutable; the watch's, which lives as long as this object
     private let state: Mutex<State>
@@ -217,8 +221,10 @@ final class NameWait: Sendable {
     /// Begins to watch.
     ///
     /// - Throws: as `NameDirectoryWatch.begin`.
-    init(for name: PortName, in server: PortNameServer) throws(PortError) {
-        self.name = name
+    init(for name: PortName, in server: PortNameServer, usesDeclared: Bool = true, isSearch: Bool = false)
+        throws(PortError)
+    {
+        (self.name, self.usesDeclared, self.isSearch) = (name, usesDeclared, isSearch)
         file = name.fileName
         self.server = server
         let directory = try server.openDirectory()
@@ -226,13 +232,21 @@ final class NameWait: Sendable {
         mayBeShared = directory.mayBeShared
         declaredPath = directory.declaredPath(of: name)
         let watch = try NameDirectoryWatch.begin(
-            at: directory.path, followsDeclared: true, mayBeShared: directory.mayBeShared, scanning: server.scanning)
+            at: directory.path, followsDeclared: usesDeclared, mayBeShared: directory.mayBeShared,
+            scanning: server.scanning)
         raw = watch.raw
         state = Mutex(State(watch: watch))
     }
 
+    /// The next poll looks the name up.
+    func noteChange() { state.withLock { $0.mustLookUp = true } }
+
     /// When to look the name up again although nothing has changed.
     var nextCheck: MonotonicInstant { state.withLock { min($0.nextTry, $0.watch.nextCheck) } }
+
+    private func findThere() throws(PortError) -> SendRight? {
+        isSearch ? try server.findHere(name, usesDeclared: usesDeclared) : try server.find(name)
+    }
 
     /// Looks the name up, if anything has changed since the last time. Never waits.
     ///
@@ -251,11 +265,16 @@ final class NameWait: Sendable {
         }
         guard mustLookUp else { return nil }
         // A look-up may make the directory; a wait for the name must not.
-        let right =
-            try isThere
-            ? server.find(name)
-            : PortNameServer.findDeclared(name, in: .existing("declared", in: path, mayBeShared: mayBeShared))
-        if let right { return right }
+        if isThere, let right = try findThere() { return right }
+        guard usesDeclared else { return nil }
+        if !isThere {
+            let declared = try TrustedDirectory.existing("declared", in: path, mayBeShared: mayBeShared)
+            let right =
+                isSearch
+                ? try PortNameServer.findDeclaredHere(name, in: declared)
+                : try PortNameServer.findDeclared(name, in: declared)
+            if let right { return right }
+        }
         let isDeclared = (try? sysStatus(atPath: declaredPath)) != nil
         state.withLock { $0.noteNoListener(isDeclared: isDeclared) }
         return nil

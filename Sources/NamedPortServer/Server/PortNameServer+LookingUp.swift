@@ -76,6 +76,32 @@ extension PortNameServer {
         return try Self.findDeclared(name, in: directory.declared(makes: false), until: deadline)
     }
 
+    /// The same for the I/O thread, which must not wait for a file system: connects in this directory alone. Unless it
+    /// may connect to a socket that a supervisor declared for the name, the name must be held: the record of an owner
+    /// that is gone may lead to its supervisor.
+    func findHere(_ name: PortName, usesDeclared: Bool) throws(PortError) -> SendRight? {
+        let directory = try openDirectory()
+        let declared = try directory.declared(makes: false)
+        let parts = ["sockets": directory.sockets, "declared": declared]
+        let isUsed = if usesDeclared { true } else { try LockedFile.isLocked(name.fileName, in: directory.names) }
+        if isUsed, let (record, user) = try NameRecord.read(of: name, in: directory.names),
+            let right = try Self.right(to: PortAddress(path: record.socketPath), in: parts)
+        {
+            return try Self.verified(right, record, ownedBy: user, in: directory)
+        }
+        return usesDeclared ? try Self.findDeclaredHere(name, in: declared) : nil
+    }
+
+    /// As ``findDeclared(_:in:until:)``, for the I/O thread.
+    static func findDeclaredHere(_ name: PortName, in directory: TrustedDirectory?) throws(PortError) -> SendRight? {
+        guard let address = try declaredAddress(of: name, in: directory) else { return nil }
+        return try right(to: address, in: ["declared": directory])
+    }
+
+    private static func right(to address: PortAddress, in parts: Parts) throws(PortError) -> SendRight? {
+        try RightsTable.shared.right(to: address) { (address) throws(PortError) in try connect(to: address, in: parts) }
+    }
+
     /// The same in a task, which blocks no thread while it waits.
     nonisolated(nonsending) private func find(_ name: PortName, waiting wait: TaskWaiter) async throws(PortError)
         -> SendRight?
@@ -264,10 +290,12 @@ extension PortNameServer {
         )
     }
 
+    private typealias Parts = [String: TrustedDirectory?]
+
     /// Connects to a socket in a part of the directory, by the last two names of its path: another process may know the
     /// directory by another path. A socket elsewhere counts as dead.
     private static func connect(
-        to address: PortAddress, in parts: [String: TrustedDirectory?]
+        to address: PortAddress, in parts: Parts
     ) throws(PortError) -> ConnectOutcome {
         let names = address.path.utf8.split(separator: UInt8(ascii: "/")).suffix(2).map {
             String(decoding: $0, as: UTF8.self)

@@ -12,9 +12,9 @@ package enum SystemCall: String, Sendable, CaseIterable {
     case accept, bind, clone, close_range, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fallocate
     case fchmod, fchown, fcntl, flock, fstat, ftruncate
     case futex, getsockname, getsockopt, inotify_add_watch, inotify_init, inotify_rm_watch
-    case kill, link, listen, memfd_create, mkdir, mmap, open, pidfd_open, pidfd_send_signal, pipe, poll
+    case kcmp, kill, link, listen, memfd_create, mkdir, mmap, open, pidfd_open, pidfd_send_signal, pipe, poll
     case read, readdir, readlink, recvmsg, rename, sched_yield, sendmsg, setsockopt, sigtimedwait, socket
-    case shutdown, socketpair, symlink, unlink, vfork, waitid, write
+    case shutdown, socketpair, statx, symlink, sync_file_range, unlink, vfork, waitid, write
 }
 
 /// Makes a system call, and repeats it when it is interrupted.

@@ -137,6 +137,20 @@ extension MonotonicInstant {
     }
 }
 
+/// Waits for one of two descriptors.
+///
+/// - Returns: what was seen on the second; empty at the deadline, or when only the first is ready.
+package func sysPoll(
+    _ first: CInt, _ events: EpollEvents, _ second: CInt, _ others: EpollEvents, until deadline: MonotonicInstant
+) throws(SystemError) -> EpollEvents {
+    var seen: CShort = 0
+    let (wanted, other) = (CShort(truncatingIfNeeded: events.rawValue), CShort(truncatingIfNeeded: others.rawValue))
+    _ = try retrying(.poll) {
+        unsafe shim_ppoll_two(first, wanted, second, other, &seen, deadline.remainingNanoseconds)
+    }
+    return EpollEvents(rawValue: UInt32(UInt16(bitPattern: seen)))
+}
+
 /// Waits for one descriptor.
 ///
 /// - Returns: what was seen; empty at the deadline.

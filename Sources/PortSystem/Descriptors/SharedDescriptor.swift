@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Synchronization
+
 /// A file descriptor with several owners, closed when the last reference is released: the form in which a descriptor
 /// travels in a message.
 ///
@@ -13,41 +15,63 @@
 /// - Important: Thread safety: any thread.
 public final class SharedDescriptor: Sendable {
     /// How the descriptor is closed.
-    enum CloseMode {
+    enum CloseMode: UInt8, AtomicRepresentable {
         /// By the thread that releases the last reference.
         case here
         /// By a thread for that purpose: its file is another process's.
         case elsewhere
         /// By a thread for that purpose when the socket has unread packets: they may contain such files.
         case elsewhereUnlessEmpty
+        /// By another such thread, which closes pipes and waits for no other kind of file.
+        case elsewhereAsPipe
     }
 
     /// The descriptor's number, open as long as this object lives.
     public let rawValue: CInt  // immutable
-    private let closing: CloseMode  // immutable
+    /// Changed at most once, by the thread that received it.
+    private let closing: Atomic<CloseMode>
     private let closeObserver: (any CloseObserver)?  // immutable
+    /// Whether the observer was notified that it stays.
+    private let isRetained = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
     init(_ descriptor: consuming FileDescriptor, closing: CloseMode, closeObserver: (any CloseObserver)? = nil) {
         rawValue = descriptor.release()
-        self.closing = closing
+        self.closing = Atomic(closing)
         self.closeObserver = closeObserver
     }
 
     deinit {
         // A forked child has a copy, which is never the last one.
         let isInherited = forkGuard.isInherited
-        switch closing {
+        switch closing.load(ordering: .relaxed) {
         case .here: sysClose(rawValue)
         case .elsewhere:
-            if isInherited { sysCloseForeign(rawValue) } else { AsyncCloser.close(rawValue, of: closeObserver) }
+            if isInherited { sysCloseForeign(rawValue) } else { closeElsewhere(isPipe: false) }
         case .elsewhereUnlessEmpty:
             if isInherited || !sysEndHoldsPackets(rawValue) {
                 sysClose(rawValue)
             } else {
                 AsyncCloser.close(rawValue)
             }
+        case .elsewhereAsPipe:
+            if isInherited { sysCloseForeign(rawValue) } else { closeElsewhere(isPipe: true) }
         }
+    }
+
+    private func closeElsewhere(isPipe: Bool) {
+        AsyncCloser.close(
+            rawValue, of: closeObserver, isPipe: isPipe, isRetained: isRetained.load(ordering: .relaxed))
+    }
+
+    /// One that was received stays with a right, as long as that does: its process's account has it until it is closed.
+    package func noteIsRetained() {
+        if !isRetained.exchange(true, ordering: .relaxed) { closeObserver?.willRetain() }
+    }
+
+    /// One that was received is the end of a pipe: its close does not wait behind those of other files.
+    func noteIsPipe() {
+        _ = closing.compareExchange(expected: .elsewhere, desired: .elsewhereAsPipe, ordering: .relaxed)
     }
 
     /// Takes ownership of an open descriptor, and closes it when the last reference to this object is released.

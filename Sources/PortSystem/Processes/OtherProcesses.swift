@@ -104,6 +104,22 @@ package func sysHasEnded(openedAs process: CInt) throws(SystemError) -> Bool {
     try !sysPoll(process, .readable, until: .distantPast).isEmpty
 }
 
+/// How the process that a process descriptor refers to has ended: of a child that was not reaped yet; since Linux 6.15
+/// also of each process that was. Reaps nothing.
+///
+/// - Returns: nil while it runs; `unknown` when the system does not say.
+package func sysEnd(openedAs process: CInt) throws(SystemError) -> ChildEnd? {
+    guard try sysHasEnded(openedAs: process) else { return nil }
+    let end = try? Refusals.processWait.remember { () throws(SystemError) in
+        try sysWaitForChild(process, 0, leavesUnreaped: true, blocks: false)
+    }
+    if let known = end ?? nil { return known }
+    var status: CInt = 0
+    // An error is no refusal to remember: it may be that of a process that is to be reaped yet.
+    guard unsafe shim_process_end(process, &status) == 0 else { return .unknown }
+    return status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .signalled(status & 0x7f)
+}
+
 /// Sends a signal to the process that a process descriptor refers to; zero only checks whether that is allowed.
 ///
 /// - Throws: ESRCH when the process was reaped; EPERM; EINVAL for a signal that does not exist, and for a process in

@@ -72,7 +72,7 @@ package struct EventDescriptor: ~Copyable, Sendable {
 /// Makes a pipe whose ends are non-blocking and close-on-exec.
 ///
 /// - Throws: EMFILE, ENFILE.
-private func sysPipe() throws(SystemError) -> (reading: CInt, writing: CInt) {
+func sysPipe() throws(SystemError) -> (reading: CInt, writing: CInt) {
     var ends: (CInt, CInt) = (-1, -1)
     _ = try retrying(.pipe) {
         unsafe withUnsafeMutableBytes(of: &ends) {

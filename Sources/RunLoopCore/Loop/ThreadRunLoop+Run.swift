@@ -77,9 +77,12 @@ extension ThreadRunLoop {
     ///   - deadline: when to give up.
     ///   - condition: is evaluated before each sleep and after each event, with no lock held. Another thread that makes
     ///     it false calls ``wakeUp()`` afterwards.
+    ///   - alarm: when to call `didReachAlarm`, which says when to call it next.
+    ///   - didReachAlarm: is called with no lock held while the condition is true.
     /// - Returns: `.handledSource` when the condition is false, `.timedOut` at the deadline.
     package func run(
-        mode: RunLoopMode, until deadline: MonotonicInstant, while condition: () -> Bool
+        mode: RunLoopMode, until deadline: MonotonicInstant, while condition: () -> Bool,
+        alarm: MonotonicInstant = .distantFuture, didReachAlarm: () -> MonotonicInstant = { .distantFuture }
     ) -> RunLoopRunResult {
         preconditionOnLoop("Running a loop")
         if mode == .common {
@@ -89,12 +92,15 @@ extension ThreadRunLoop {
         let index = state.withLock { $0.beginConditionalRun(in: mode, inside: threadState.performing) }
         var run = LoopRun(
             mode: index, deadline: deadline, polls: deadline != .distantFuture && deadline <= .now,
-            returnsAfterSource: false, isConditional: true)
-        return perform(&run, while: condition)
+            returnsAfterSource: false, isConditional: true, alarm: alarm)
+        return perform(&run, while: condition, didReachAlarm: didReachAlarm)
     }
 
     /// Steps 1 and 10 around the passes.
-    private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
+    private func perform(
+        _ run: inout LoopRun, while condition: () -> Bool,
+        didReachAlarm: () -> MonotonicInstant = { .distantFuture }
+    ) -> RunLoopRunResult {
         let span = runBegins(until: run.deadline)
         let outer = parker.beginNesting()
         endBusyPolling()  // for the run inside which this one begins
@@ -102,7 +108,10 @@ extension ThreadRunLoop {
         var result = stopResult()
         while result == nil {
             result = pass(&run, while: condition)  // 2 to 9
-            if result == nil { parker.listen() }
+            if result == nil {
+                if run.alarm != .distantFuture, run.alarm <= .now { run.alarm = didReachAlarm() }
+                parker.listen()
+            }
         }
         notify(.exit, in: run.mode)  // 10
         runEnds(span, result ?? .finished)
@@ -303,7 +312,7 @@ extension ThreadRunLoop {
         // that lags by up to one timer interrupt, and is much cheaper. The beginning of that interval is exact:
         // otherwise the next wait would find it over.
         let now = run.deadline == .distantFuture && run.nextPoll != nil ? MonotonicInstant.coarse : .now
-        if run.deadline <= now || run.isPollDue(at: now) { return false }
+        if run.deadline <= now || run.alarm <= now || run.isPollDue(at: now) { return false }
         if !state.holds(.onlySource) {
             let mayContinue = state.find(.onlySource) { state in
                 let mayContinue = state.mayContinue(with: source, in: run.mode, near: registration, at: .now)

@@ -13,6 +13,8 @@ struct LoopRun {
     let returnsAfterSource: Bool
     /// The run continues until its condition or its deadline ends it; neither a stop nor an empty mode does.
     let isConditional: Bool
+    /// When the caller of a conditional run is called next.
+    var alarm = MonotonicInstant.distantFuture
     /// The last wait found due timers, so a ready source goes first in the next. A main queue that goes first, without
     /// a wait, leaves it as it is.
     var hasJustFiredTimers = false
@@ -132,7 +134,7 @@ extension RunLoopState {
         if !modes[run.mode].signalled.isEmpty || !modes[run.mode].ready.isEmpty { return .none }
         if hasBlock(for: run.mode) { return .none }
         if !run.isConditional, isStopped || isEmpty(run.mode) { return .none }
-        let limit = min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
+        let limit = min(min(run.deadline, run.alarm), modes[run.mode].timers.wakeDate ?? .distantFuture)
         var plan = WaitPlan(limit: limit, watchesNothing: modes[run.mode].descriptors == nil)
         switch waitStrategy {
         case .blocking: break

@@ -28,7 +28,7 @@ struct Checks {
     static func serve(_ launcher: SendRight) throws {
         let port = echoPort()
         try port.schedule(on: .main)
-        try launcher.notifyWhenDead(on: .main) { ThreadRunLoop.main.stop() }
+        try launcher.notifyWhenDead(on: .main) { _ in ThreadRunLoop.main.stop() }
         try launcher.checkIn(port)
         ThreadRunLoop.main.run()
     }

@@ -3,6 +3,7 @@
 
 import CBareCalls
 import CPeers
+import Glibc
 import NamedPortServer
 
 extension Case {
@@ -40,9 +41,33 @@ extension Case {
                 Contest(
                     id: "ipc.request", ours: { try .namedPort() }, baseline: { try .socketPair(bare_packets) },
                     others: [{ try .socketPair(bare_stream) }])),
+            deadlock,
             payload("ipc.payload.1MiB", 1 << 20),
             payload("ipc.payload.16MiB", 16 << 20),
         ]
+    }
+
+    /// From a request that closes a circle of two processes to the error of one of them.
+    private static var deadlock: Case {
+        Case("ipc.deadlock") { settings in
+            let child = try PortProcess(.adaptive)
+            defer { child.end() }
+            child.worker.port.setHandler { _, message in try? message.reply(MachMessage()) }
+            let (right, message) = (child.right, MachMessage(id: PortChild.Request.askBack.rawValue))
+            let (rounds, thread) = (settings.rounds, child.thread)
+            let times = try (0..<rounds).map { _ in
+                try thread.performAndWait(within: .seconds(30)) {
+                    timed(1, nil) { _ = try? right.request(message, replyLimit: .seconds(20)) }
+                }
+            }
+            let sleeps = (0..<rounds).map { _ in timed(1, nil) { usleep(100_000) } }
+            return [
+                CaseResult(
+                    "ipc.deadlock", nil, .microseconds, ours: Score(rounds: times.map { Double($0) }, laps: []),
+                    baseline: ("a sleep of 100 ms", Score(rounds: sleeps.map { Double($0) }, laps: [])),
+                    goal: Goal(ratio: 1.05))
+            ]
+        }
     }
 
     private static func payload(_ id: String, _ size: Int) -> Case {

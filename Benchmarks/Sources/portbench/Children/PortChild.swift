@@ -23,6 +23,8 @@ final class PortChild {
         case send
         /// Reply how many bytes of the heap are allocated.
         case heap
+        /// Ask the launcher, and reply then, whatever came of that.
+        case askBack
     }
 
     private let launcher: SendRight
@@ -46,7 +48,7 @@ final class PortChild {
     }
 
     func run() throws {
-        try launcher.notifyWhenDead { exit(EXIT_SUCCESS) }
+        try launcher.notifyWhenDead { _ in exit(EXIT_SUCCESS) }
         try port.schedule()
         try launcher.checkIn(port)
         ThreadRunLoop.current.run()
@@ -77,6 +79,9 @@ private final class PortChildWork: @unchecked Sendable {
             case .takeRights: rights = message.rights
             case .send: try send(try message.content(as: Int.self))
             case .heap: try message.reply(content: Int(bare_heap_bytes()))
+            case .askBack:
+                _ = try? launcher.request(short)
+                try? message.reply(short)
             case nil: break
             }
         } catch {

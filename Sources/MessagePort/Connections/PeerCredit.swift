@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+/// What a connection is for the port's flow control: one whose messages are counted, or one over which a sender asks for
+/// room. Changed under the lock of the receiver.
+struct PeerCredit: ~Copyable, Sendable {
+    /// One more than the index of the account of what the peer may send; zero before the connection has a number.
+    private let accountNumber = Atomic<Int>(0)
+    /// The connection's number, under which the account is; set before.
+    private let accountKey = Atomic<UInt64>(0)
+    /// The number of the connection for which a sender has asked over this one; zero when none has.
+    private let queryKey = Atomic<UInt64>(0)
+    /// What it has asked and is not answered: that is done without the lock of the receiver.
+    private let question = Mutex<CreditQuestion?>(nil)
+
+    /// The account of what the peer may send; nil before the connection has a number.
+    var account: ReceivedCredit? {
+        let number = accountNumber.load(ordering: .relaxed)
+        if number == 0 { return nil }
+        return ReceivedCredit(index: number - 1, key: accountKey.load(ordering: .relaxed))
+    }
+
+    /// The number of the connection for which a sender has asked over this one; nil when none has.
+    var askedKey: UInt64? {
+        let key = queryKey.load(ordering: .relaxed)
+        return key == 0 ? nil : key
+    }
+
+    func didOpen(_ account: ReceivedCredit) {
+        accountKey.store(account.key, ordering: .relaxed)
+        accountNumber.store(account.index + 1, ordering: .relaxed)
+    }
+
+    func ask(_ asked: CreditQuestion) {
+        queryKey.store(asked.key, ordering: .relaxed)
+        question.withLock { $0 = asked }
+    }
+
+    func removeQuestion() -> CreditQuestion? { question.withLock { $0.take() } }
+}
+
+extension PacketReceiver {
+    /// The connection has got the number under which the port counts its messages.
+    ///
+    /// - Returns: false when it had one.
+    func openCredit(_ key: UInt64, _ sink: (any MessageSink)?, over connection: SocketConnection) -> Bool {
+        if !connection.isPortsEnd || credit.account != nil { return false }
+        guard let index = sink?.openCredit(key, of: connection.owner) else { return true }
+        credit.didOpen(ReceivedCredit(index: index, key: key))
+        // Its end may have been handled before.
+        if connection.isClosed { sink?.endCredit(of: connection) }
+        return true
+    }
+
+    /// A sender asks over the connection, which is for this alone, and for one question.
+    ///
+    /// - Returns: false when it is not.
+    func noteQuestion(
+        _ question: CreditQuestion, _ sink: (any MessageSink)?, over connection: SocketConnection
+    ) -> Bool {
+        if !connection.isPortsEnd || connection.hasSentMessages || credit.askedKey != nil { return false }
+        if let sink { connection.noteObserver(sink) }
+        credit.ask(question)
+        return true
+    }
+
+    /// A message for the port has come, and is not queued.
+    func didReceiveUnqueued(_ sink: (any MessageSink)?) {
+        if let account = credit.account { sink?.didReceiveUnqueued(account) }
+    }
+}
+
+extension SocketConnection {
+    /// Answers a sender that has asked for room over this connection. Not while messages are moved: that may follow.
+    func answerQuestion() {
+        if let question = receiver.credit.removeQuestion() { sink?.answer(question, over: self) }
+    }
+}

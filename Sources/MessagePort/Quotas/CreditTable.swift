@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// How many messages each connection of a port may send: decides, and writes the grants where the clients read them.
+//
+// A port grants the free slots of its queue to connections before they send, so that a sender of another process knows
+// whether there is room. Counts are of all messages since the account began. A granted slot is free until its message has
+// come; it counts as taken all the same (`outstanding`). The port takes back what a connection has not used when another
+// sender needs it: a message that is sent at that moment exceeds the grant, at most one for each connection.
+
+/// The account of the connection over which a message came.
+struct ReceivedCredit: Sendable {
+    let index: Int
+    /// The number of the connection: another may have the index since.
+    let key: UInt64
+}
+
+/// The grants of a port's connections.
+struct CreditTable: Sendable {
+    private struct Account: Sendable {
+        /// The connection's number; zero when the account has ended.
+        var key: UInt64 = 0
+        var received: UInt64 = 0
+        var granted: UInt64 = 0
+        /// How many slots senders have waited for and not used: they are not taken back.
+        var awaited = 0
+        /// What had been received and granted at the last check for progress.
+        var receivedAtCheck: UInt64 = 0
+        var grantedAtCheck: UInt64 = 0
+
+        /// How many slots are granted and not used, as far as the port has received.
+        var outstanding: Int { Int(clamping: granted - received) }
+
+        /// Counts messages.
+        ///
+        /// - Returns: how many slots were not used before.
+        mutating func receive(_ count: Int) -> Int {
+            let unused = outstanding
+            received &+= UInt64(count)
+            if awaited > 0 { awaited = max(0, awaited - count) }
+            return unused
+        }
+    }
+
+    /// The owner of an account, and what the two sides see; nil before the client has asked.
+    private struct AccountEntry: Sendable {
+        let owner: PeerID
+        var words: SharedWords?
+    }
+
+    // By their indices.
+    private var accounts: [Account] = []
+    private var entries: [AccountEntry?] = []
+    private var indices: [UInt64: Int] = [:]
+    /// How many slots are granted, and their messages have not come.
+    private(set) var outstanding = 0
+    /// The index of the connection over which messages came last, if it may send no more; otherwise -1.
+    private var exhaustedIndex = -1
+    /// Where the clients read the grants; set before the first is given.
+    var page: GrantPage?
+
+    /// Begins the account of a connection, under the number that its client has chosen.
+    ///
+    /// - Returns: its index; nil when the number is another connection's.
+    mutating func open(_ key: UInt64, of owner: PeerID) -> Int? {
+        if indices[key] != nil { return nil }
+        let index = entries.firstIndex { $0 == nil } ?? entries.count
+        if index == entries.count {
+            accounts.append(Account())
+            entries.append(nil)
+        }
+        accounts[index] = Account(key: key)
+        entries[index] = AccountEntry(owner: owner)
+        indices[key] = index
+        return index
+    }
+
+    /// Ends an account, with what it has not used.
+    ///
+    /// - Returns: what the two sides saw, to be released without the lock, and whether the account had not ended.
+    mutating func close(_ key: UInt64) -> (words: SharedWords?, isClosed: Bool) {
+        guard let index = indices.removeValue(forKey: key) else { return (nil, false) }
+        outstanding -= accounts[index].outstanding
+        accounts[index] = Account()
+        if exhaustedIndex == index { exhaustedIndex = -1 }
+        let words = entries[index]?.words
+        entries[index] = nil
+        return (words, true)
+    }
+
+    func index(of key: UInt64) -> Int? { indices[key] }
+
+    func owner(of key: UInt64) -> PeerID? { indices[key].flatMap { entries[$0]?.owner } }
+
+    /// Sets what the two sides see, unless it is known.
+    ///
+    /// - Returns: whether it is known now.
+    mutating func share(_ index: Int, _ sent: SharedWord?) -> Bool {
+        if entries[index]?.words != nil { return true }
+        guard let sent, let granted = page?.word(at: index) else { return false }
+        granted.store(accounts[index].granted)
+        entries[index]?.words = SharedWords(granted: granted, sent: sent)
+        return true
+    }
+
+    /// How many messages the client has sent within a grant of its account; it may say anything.
+    private func sentCount(in account: Account, _ index: Int) -> UInt64 {
+        min(max(entries[index]?.words?.sent.load() ?? account.granted, account.received), account.granted)
+    }
+
+    /// Whether the connection may send a message.
+    func maySend(_ index: Int) -> Bool { accounts[index].granted > sentCount(in: accounts[index], index) }
+
+    /// How many messages are on their way over the connection.
+    func onTheirWay(_ index: Int) -> Int {
+        Int(clamping: sentCount(in: accounts[index], index) - accounts[index].received)
+    }
+
+    /// The same over all connections.
+    var onTheirWay: Int { accounts.indices.reduce(0) { $0 + onTheirWay($1) } }
+
+    /// The owner of an account that has not ended.
+    func owner(of credit: ReceivedCredit) -> PeerID? { isOpen(credit) ? entries[credit.index]?.owner : nil }
+
+    private func isOpen(_ credit: ReceivedCredit) -> Bool {
+        credit.index < accounts.count && accounts[credit.index].key == credit.key
+    }
+
+    /// - Returns: how many messages may still come over the connection; very many when it has ended.
+    @discardableResult
+    mutating func didReceive(_ count: Int, over credit: ReceivedCredit) -> Int {
+        if !isOpen(credit) { return .max }
+        let index = credit.index
+        let unused = accounts[index].receive(count)
+        outstanding -= min(unused, count)
+        if count > unused { setGrant(accounts[index].received, index) }
+        exhaustedIndex = count >= unused ? index : -1
+        return max(0, unused - count)
+    }
+
+    /// Whether the connection over which messages came last may send no more.
+    var hasExhausted: Bool { exhaustedIndex >= 0 }
+
+    /// Forgets that.
+    mutating func removeExhausted() -> (index: Int, owner: PeerID)? {
+        defer { exhaustedIndex = -1 }
+        return exhaustedIndex < 0 ? nil : entries[exhaustedIndex].map { (exhaustedIndex, $0.owner) }
+    }
+
+    /// Grants a connection more slots, up to a share that it has not used.
+    mutating func raise(_ index: Int, by free: Int, atMost share: Int) {
+        // What the client cannot see it could not use, nor give back.
+        if entries[index]?.words == nil { return }
+        let more = min(free, share - accounts[index].outstanding)
+        if more <= 0 { return }
+        setGrant(accounts[index].granted &+ UInt64(more), index)
+        outstanding += more
+    }
+
+    /// Grants a connection whose sender has waited another slot.
+    mutating func grantAwaited(_ index: Int) {
+        accounts[index].awaited += 1
+        setGrant(accounts[index].granted &+ 1, index)
+        outstanding += 1
+    }
+
+    /// A sender that had waited has used its slot, or has given up: it may be taken back.
+    mutating func endAwaited(_ index: Int) { accounts[index].awaited = max(0, accounts[index].awaited - 1) }
+
+    /// Takes back what connections have not used, except for one.
+    ///
+    /// - Returns: whether there was something.
+    mutating func takeBack(besides exception: Int? = nil) -> Bool {
+        let before = outstanding
+        if before == 0 { return false }
+        for index in accounts.indices where index != exception {
+            let account = accounts[index]
+            if account.outstanding <= account.awaited || entries[index]?.words == nil { continue }
+            // No sender begins another message now: what it has sent is final, but for one that it had begun.
+            setGrant(min(account.granted, sentCount(in: account, index) &+ UInt64(account.awaited)), index)
+            setGrant(min(account.granted, sentCount(in: account, index) &+ UInt64(account.awaited)), index)
+            outstanding += accounts[index].outstanding - account.outstanding
+        }
+        return outstanding < before
+    }
+
+    /// Takes back what connections were granted before the last check, and have neither used nor sent since: of a client
+    /// that is stopped, that the port does not read, or that says what is not so. What comes over them later exceeds their
+    /// grants.
+    mutating func takeBackStalled() {
+        for index in accounts.indices {
+            let account = accounts[index]
+            if account.outstanding > 0, account.receivedAtCheck == account.received,
+                account.grantedAtCheck == account.granted
+            {
+                accounts[index].awaited = 0
+                setGrant(account.received, index)
+                outstanding -= account.outstanding
+            }
+            accounts[index].receivedAtCheck = accounts[index].received
+            accounts[index].grantedAtCheck = accounts[index].granted
+        }
+    }
+
+    private mutating func setGrant(_ granted: UInt64, _ index: Int) {
+        accounts[index].granted = granted
+        entries[index]?.words?.granted.store(granted)
+    }
+}
