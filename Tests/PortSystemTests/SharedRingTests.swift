@@ -88,6 +88,7 @@ enum Unnamed {
             _ = ends.producer.write(Self.head(UInt64(number)), payload[...])
             let prefix = ends.consumer.peek()
             #expect((prefix != nil) == (count >= 8))
+            #expect(ends.consumer.peekHead() == UInt64(littleEndian: Self.head(UInt64(number)).0))
             if let prefix, number % 3 > 0 {
                 let firstWord = withUnsafeBytes(of: prefix.firstWord) { Array($0) }
                 #expect(prefix.head == Self.head(UInt64(number)) && prefix.payloadSize == count)
@@ -95,7 +96,7 @@ enum Unnamed {
             } else {
                 #expect(Self.isPacket(ends.consumer.read(), UInt64(number), payload))
             }
-            #expect(ends.consumer.peek() == nil)
+            #expect(ends.consumer.peek() == nil && ends.consumer.peekHead() == nil)
             #expect(isEmpty(ends.consumer.read()))
         }
     }

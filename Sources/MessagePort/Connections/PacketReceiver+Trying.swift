@@ -60,8 +60,9 @@ extension PacketReceiver {
         state.withLockIfAvailable { state in
             for _ in 0..<Tuning.packetBudget {
                 if connection.isClosed || connection.isAwaitingRoom || state.channel.assembly.isBegun { return }
-                let isProbe = !state.channel.path.isOnRing && connection.nextKind == .probe
-                guard isProbe || exceedingLimit && mayExceedLimit(of: sink, connection),
+                // The number of a connection may be ahead of the first one.
+                let next = state.channel.path.nextKind(on: connection)
+                guard next == .probe || next == .credit || exceedingLimit && mayExceedLimit(of: sink, connection),
                     receivePacket(&state, sink, depth: .thorough, from: connection)
                 else { return }
             }
@@ -93,7 +94,10 @@ extension PacketReceiver {
     }
 }
 
-extension SocketConnection {
-    /// The kind of the next packet on the socket; nil when there is none.
-    fileprivate var nextKind: PacketKind? { (try? sysPeekPacket(descriptor.rawValue))?.kind }
+extension IncomingPath {
+    /// The kind of the next packet; nil when there is none, or it is not known.
+    fileprivate mutating func nextKind(on connection: SocketConnection) -> PacketKind? {
+        if !isOnRing { return (try? sysPeekPacket(connection.descriptor.rawValue))?.kind }
+        return consumer?.peekHead().flatMap { PacketHeader.kind(ofPacketWith: $0) }
+    }
 }

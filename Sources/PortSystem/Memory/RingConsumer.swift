@@ -84,6 +84,15 @@ package struct RingConsumer: Sendable {
         return PacketPrefix(head: head, firstWord: ring.rawWord(at: start + 48), payloadSize: length - 40)
     }
 
+    /// The first word of the next packet, in host order; nil when the next record is none. It stays in the ring.
+    package mutating func peekHead() -> UInt64? {
+        if knownTail == position { knownTail = ring.published }
+        guard knownTail >= position + 48, knownTail - position <= UInt64(SharedRing.capacity),
+            ring.word(at: position) >> 32 == RecordKind.packet.rawValue
+        else { return nil }
+        return ring.word(at: position + 8)
+    }
+
     /// Reads the beginnings of the next packets, as `peek` does.
     ///
     /// - Parameters:
