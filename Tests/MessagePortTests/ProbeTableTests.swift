@@ -120,18 +120,24 @@ import Testing
     func backlog() {
         var backlog = ProbeBacklog()
         let limit = UInt64(Tuning.probesPerRequest)
-        let packets = (1...(3 * limit)).map { ProbeBacklog.Packet(probe: probe($0), hasReturned: nil) }
-        for (index, packet) in packets.enumerated() { #expect(backlog.add(packet, about: 1) == (index == 0)) }
+        func packet(_ token: UInt64, _ time: UInt64) -> ProbeBacklog.Packet {
+            ProbeBacklog.Packet(token: token, probe: probe(time), hasReturned: nil)
+        }
+        for time in 1...(3 * limit) { #expect(backlog.add(packet(1, time), isHere: true) == (time == 1)) }
         for thread in 2...(20 * limit) {
-            let isFirst = backlog.add(packets[0], about: thread)
+            let isFirst = backlog.add(packet(thread, 1), isHere: true)
             #expect(!isFirst)
         }
-        let taken = backlog.removeAll()
-        #expect(taken[1] == Array(packets.suffix(Tuning.probesPerRequest)) && taken.count == 20 * Int(limit))
-        #expect(taken[2] == [packets[0]])
+        // All that have not come count as one.
+        for token in (100 * limit)...(200 * limit) { _ = backlog.add(packet(token, 1), isHere: false) }
+        let taken = Dictionary(grouping: backlog.removeAll(), by: \.token)
+        #expect(taken[1] == (2 * limit + 1...(3 * limit)).map { packet(1, $0) })
+        #expect(taken[2] == [packet(2, 1)])
+        #expect(taken.count == 20 * Int(limit) + Tuning.probesPerRequest)
+        #expect(taken[200 * limit] == [packet(200 * limit, 1)])
         let rest = backlog.removeAll()
         #expect(rest.isEmpty)
-        #expect(backlog.add(packets[0], about: 1) == true)
+        #expect(backlog.add(packet(1, 1), isHere: true) == true)
     }
 
     @Test("a wait starts a probe after 100 ms, and then after twice the time each: six within 10 s")

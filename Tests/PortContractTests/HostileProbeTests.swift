@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test("probes about what was not asked, or is answered, are dropped, and cost others nothing")
+    @Test("probes about what was not asked, or is answered, cost others nothing")
     func unknownTokens() async throws {
         try await onBench(over: .socket) { bench in
             try bench.serving({ _, message in try? message.reply(MachMessage(id: message.id)) }) { _, port, _ in
@@ -203,6 +203,31 @@ import Testing
                 #expect(try next(about: last, at: asked)?.kind == .probe)
                 try asked.send(MachMessage(id: 9), answers: 1)
                 #expect(try asking.next()?.kind == .message)
+            }
+            #expect(try result.get().id == 9)
+        }
+    }
+
+    @Test("a probe about a request that has not come is passed on, and answered; of very many the newest is not lost")
+    func notSent() async throws {
+        try await onBench(over: .socket) { bench in
+            let result = try waiting(bench) { asked, asking, port in
+                for token in UInt64(100)..<1_000 {
+                    let probe = WaitProbe(start: WaitNumber(time: .max - 1, secret: token), round: 0)
+                    try asking.send(PacketHeader(probe, about: token))
+                    if token % 16 == 0 { try knock(at: port, bench) }
+                }
+                try asking.send(PacketHeader(Self.probe, about: 2))
+                try knock(at: port, bench)
+                #expect(try next(about: Self.probe, at: asked) == PacketHeader(Self.probe, about: 1))
+                try asked.send(PacketHeader(answering: Self.probe, about: 1, hasReturned: false))
+                let answer = try next(about: Self.probe, at: asking)
+                #expect(answer == PacketHeader(answering: Self.probe, about: 2, hasReturned: false))
+                // It comes, and is answered.
+                try asked.send(MachMessage(id: 9), answers: 1)
+                #expect(try asking.next()?.kind == .message)
+                try asking.send(MachMessage(id: 5), asks: 2)
+                #expect(try asking.next()?.answers == 2)
             }
             #expect(try result.get().id == 9)
         }

@@ -16,7 +16,7 @@ import Testing
             let port = try bench.port { _, message in try? message.reply(MachMessage(id: 7)) }
             try port.schedule()
             try bench.serving(.askOther, handingOnTo: port.makeSendRight()) { right, _ in
-                for _ in 0..<3 { expectOneRefused(try outcome { try right.ask(MachMessage(id: 1)) }) }
+                for _ in 0..<3 { expectOneRefused(try requestOutcome { try right.ask(MachMessage(id: 1)) }) }
             }
             port.invalidate()
         }
@@ -36,7 +36,7 @@ import Testing
                 try port.schedule()
                 try other.serving(.askOther, handingOnTo: port.makeSendRight()) { last, _ in
                     try bench.serving(.askOther, handingOnTo: last) { right, _ in
-                        expectOneRefused(try outcome { try right.ask(MachMessage(id: 1)) })
+                        expectOneRefused(try requestOutcome { try right.ask(MachMessage(id: 1)) })
                     }
                 }
                 port.invalidate()
@@ -56,7 +56,7 @@ import Testing
                 }
                 let worker = Worker()
                 try between.schedule(on: worker.loop)
-                expectOneRefused(try outcome { try between.makeSendRight().ask(MachMessage(id: 1)) })
+                expectOneRefused(try requestOutcome { try between.makeSendRight().ask(MachMessage(id: 1)) })
                 between.invalidate()
                 try worker.end()
             }
@@ -87,7 +87,7 @@ import Testing
             let workers = ports.map { _ in Worker() }
             for (port, worker) in zip(ports, workers) { try port.schedule(on: worker.loop) }
             for port in ports { rights.append(try bench.right(to: port)) }
-            let first = runOnThread { try outcome { try rights.elements[0].ask(MachMessage(id: 1)) } }
+            let first = runOnThread { try requestOutcome { try rights.elements[0].ask(MachMessage(id: 1)) } }
             let tail = runOnThread { try rights.elements[0].ask(MachMessage(id: 0)).id }
             // The first waits for the circle as well: it gets what its handler met.
             let met = try first.join()
@@ -116,7 +116,7 @@ import Testing
                 refused.append(portError { () throws(PortError) in _ = try back.ask(MachMessage(id: 2)) })
                 try? message.reply(MachMessage(id: 3))
             }) { right, _, _ in
-                let met = try outcome { try right.ask(MachMessage(id: 1)) }
+                let met = try requestOutcome { try right.ask(MachMessage(id: 1)) }
                 ThreadRunLoop.current.run(for: .zero)
                 while states.count == 0 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
                 if met == .reply(3) {
@@ -145,7 +145,7 @@ import Testing
                 // The far side is accepted.
                 let reply = try right.ask(MachMessage(id: 1), mode: .default)
                 #expect(reply.id == 7)
-                expectOneRefused(try outcome { try right.ask(MachMessage(id: 1)) })
+                expectOneRefused(try requestOutcome { try right.ask(MachMessage(id: 1)) })
             }
             port.invalidate()
         }
@@ -161,14 +161,14 @@ import Testing
             }
             try port.schedule()
             let back = try bench.right(to: port)
-            let answers = Recorder<Outcome>()
+            let answers = Recorder<RequestOutcome>()
             try bench.serving({ _, message in
-                let met = try? outcome { try back.ask(MachMessage(id: 2)) }
+                let met = try? requestOutcome { try back.ask(MachMessage(id: 2)) }
                 if let met { answers.append(met) }
                 try? message.reply(MachMessage(id: met == .error(.wouldDeadlock) ? -1 : 3))
             }) { right, _, _ in
                 for _ in 0..<2 { try port.makeSendRight().send(MachMessage(id: 1)) }
-                let met = try outcome { try right.ask(MachMessage(id: 1)) }
+                let met = try requestOutcome { try right.ask(MachMessage(id: 1)) }
                 #expect(port.statistics.queueHighWaterMark == 3)
                 expectOneRefused(met)
                 // One of the two was refused, the other answered.
@@ -188,7 +188,7 @@ import Testing
             try port.schedule()
             try bench.serving(.askOther, handingOnTo: port.makeSendRight()) { right, _ in
                 try port.makeSendRight().send(MachMessage(id: 1))
-                expectOneRefused(try outcome { try right.ask(MachMessage(id: 1)) })
+                expectOneRefused(try requestOutcome { try right.ask(MachMessage(id: 1)) })
                 while port.queueCount > 0 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
             }
             port.invalidate()
@@ -295,12 +295,12 @@ import Testing
 }
 
 /// What a request met.
-private enum Outcome: Equatable, Sendable {
+enum RequestOutcome: Equatable, Sendable {
     case reply(Int32)
     case error(PortError.Code)
 }
 
-private func outcome(_ body: () throws -> MachMessage) throws -> Outcome {
+func requestOutcome(_ body: () throws -> MachMessage) throws -> RequestOutcome {
     do {
         return .reply(try body().id)
     } catch let error as PortError {
@@ -309,7 +309,7 @@ private func outcome(_ body: () throws -> MachMessage) throws -> Outcome {
 }
 
 /// Either this thread was refused, or another, which has replied so.
-private func expectOneRefused(_ outcome: Outcome, sourceLocation: SourceLocation = #_sourceLocation) {
+func expectOneRefused(_ outcome: RequestOutcome, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(outcome == .reply(-1) || outcome == .error(.wouldDeadlock), sourceLocation: sourceLocation)
     // What waits for this thread is answered before the next request.
     while ThreadRunLoop.current.run(for: .zero) == .handledSource {}

@@ -113,13 +113,26 @@ extension PacketSender {
     }
 
     /// Becomes the first that asks for a grant.
-    func enterLine(_ message: inout Transmission, until instant: MonotonicInstant) throws(PortError) {
+    func enterLine(
+        _ message: inout Transmission, until instant: MonotonicInstant, over connection: SocketConnection
+    ) throws(PortError) {
         if message.isFirstInLine || credit.line.tryLock() {
             message.isFirstInLine = true
             return
         }
-        if message.isInTurn, instant > .now { largeLine.holderWillBlock() }
-        try acquire(credit.line, until: instant)
+        if instant <= .now {
+            try acquire(credit.line, until: instant)
+        } else {
+            if message.isInTurn { largeLine.holderWillBlock() }
+            let token = message.asks
+            let isLocked = credit.line.lock { event in
+                // Waiting for the event throws nothing.
+                try? connection.waitForRoom(until: instant, toAsk: token, waking: { event.set() }) {
+                    event.wait(until: $0)
+                }
+            }
+            if !isLocked { throw PortError(.sendTimedOut) }
+        }
         message.isFirstInLine = true
     }
 
@@ -164,7 +177,7 @@ extension PacketSender {
         }
         var (limit, isInLine) = (MonotonicInstant.after(Tuning.creditAnswerTime), false)
         if mayWait { limit = min(limit, deadline) }
-        while let answer = try answer(to: query, until: limit, over: connection) {
+        while let answer = try answer(to: query, toAsk: mayWait ? message.asks : 0, until: limit, over: connection) {
             switch answer {
             case .full: throw PortError(.sendTimedOut)
             case .waiting where mayWait && !isInLine:
@@ -181,9 +194,22 @@ extension PacketSender {
                 return nil
             }
         }
-        if isInLine || mayWait && .now >= deadline { throw PortError(.sendTimedOut) }
+        if isInLine || query.isGivenUp || mayWait && .now >= deadline { throw PortError(.sendTimedOut) }
         credit.noteUnanswered()
         return nil
+    }
+
+    /// Waits for the port's answer to a question for a message that will ask under the token.
+    private func answer(
+        to query: CreditQuery, toAsk token: UInt64, until deadline: MonotonicInstant, over connection: SocketConnection
+    ) throws(PortError) -> CreditQuery.Answer? {
+        var found: CreditQuery.Answer?
+        try connection.waitForRoom(until: deadline, toAsk: token, waking: { query.giveUp() }) {
+            (instant) throws(PortError) in
+            found = try answer(to: query, until: instant, over: connection)
+            return found != nil
+        }
+        return query.isGivenUp ? nil : found
     }
 
     private func openQuery(

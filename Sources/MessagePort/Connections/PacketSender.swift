@@ -143,7 +143,7 @@ struct PacketSender: ~Copyable, Sendable {
                     try acquire(largeLine, until: instant)
                     message.isInTurn = true
                 case .lacksGrant:
-                    try enterLine(&message, until: instant)
+                    try enterLine(&message, until: instant, over: connection)
                     query = try awaitCredit(for: message, until: instant, mayWait: isInTime, over: connection)
                 case .lacksRoom where fullAt != message.restSize:
                     fullAt = message.restSize

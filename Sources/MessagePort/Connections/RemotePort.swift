@@ -108,6 +108,14 @@ package final class RemotePort: PortEndpoint {
         leave(loop, mode)
     }
 
+    /// Has the I/O thread receive what comes over the connection.
+    ///
+    /// - Returns: ends this; nil when it cannot.
+    func receiveInBackground() -> (() -> Void)? {
+        guard let loop = try? IOThread.loop(), (try? beginReplies(on: loop, in: .default)) != nil else { return nil }
+        return { if !self.isInherited { self.leave(loop, .default) } }
+    }
+
     /// One request fewer waits in the loop and mode: after the last one the source is removed from them, unless other
     /// code needs it.
     private func leave(_ loop: ThreadRunLoop, _ mode: RunLoopMode) {

@@ -38,6 +38,8 @@ struct RequestTable: Sendable {
     func isBound(_ token: UInt64) -> Bool {
         if case .unanswered(let isBound, _) = unanswered[token] { isBound } else { false }
     }
+    /// The same, or no such request is here: it has not come, or the reply to it precedes all that is sent now.
+    func mayBeBound(_ token: UInt64) -> Bool { unanswered[token] == nil || isBound(token) }
     /// What awaits the reply under the token.
     func awaitedTarget(_ token: UInt64) -> ReplyTarget? { awaited[token]?.target }
     func isAbandoned(_ token: UInt64) -> Bool {

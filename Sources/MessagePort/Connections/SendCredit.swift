@@ -150,11 +150,22 @@ final class CreditQuery: Sendable {
     }
 
     private let socket: SharedDescriptor  // immutable
+    /// Whether another thread has ended the wait.
+    private let wasGivenUp = Atomic<Bool>(false)
     /// How many answers have come: at most one that the sender waits in line, and one that ends the wait.
     private let answerCount = Atomic<Int>(0)
 
     /// Whether the port has answered.
     var isAnswered: Bool { answerCount.load(ordering: .relaxed) > 0 }
+
+    /// Whether another thread has ended the wait: what comes is no answer.
+    var isGivenUp: Bool { wasGivenUp.load(ordering: .acquiring) }
+
+    /// Ends the wait from another thread. The sender leaves the port's line.
+    func giveUp() {
+        wasGivenUp.store(true, ordering: .releasing)
+        sysShutDown(rawValue)
+    }
 
     /// Readable when an answer has come.
     var rawValue: CInt { socket.rawValue }

@@ -41,6 +41,19 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     func token(over connection: any ReplyConnection) -> UInt64?
     /// The process to which the request went has answered a probe: only threads that wait can be reached there.
     func didAnswer(_ probe: WaitProbe, about token: RequestToken, hasReturned: Bool)
+    /// Has the thread that sends the message with the reply right wait for room. A receiver for which this thread will
+    /// wait has the wait followed.
+    ///
+    /// - Parameters:
+    ///   - deadline: when to give up.
+    ///   - token: under which the message will ask; zero for a port of this process.
+    ///   - wake: ends the wait from any thread, once or more, now or when it is over.
+    ///   - wait: waits until a moment; returns whether the wait is over.
+    /// - Throws: what `wait` throws.
+    func waitForRoom(
+        until deadline: MonotonicInstant, toAsk token: UInt64, waking wake: @escaping @Sendable () -> Void,
+        _ wait: (MonotonicInstant) throws(PortError) -> Bool
+    ) throws(PortError)
 }
 
 extension ReplyReceiver {
@@ -57,4 +70,11 @@ extension ReplyReceiver {
     package func passAbandonment(to connection: any ReplyConnection, token: UInt64) {}
     package func token(over connection: any ReplyConnection) -> UInt64? { nil }
     package func didAnswer(_ probe: WaitProbe, about token: RequestToken, hasReturned: Bool) {}
+
+    package func waitForRoom(
+        until deadline: MonotonicInstant, toAsk token: UInt64, waking wake: @escaping @Sendable () -> Void,
+        _ wait: (MonotonicInstant) throws(PortError) -> Bool
+    ) throws(PortError) {
+        _ = try wait(deadline)
+    }
 }

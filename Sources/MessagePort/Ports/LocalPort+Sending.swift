@@ -19,10 +19,16 @@ extension LocalPort {
 
     private func sendWaiting(_ offered: inout MachMessage?, until deadline: MonotonicInstant) throws(PortError) {
         spinForRoom(until: deadline)
+        let requester = offered?.replyTarget?.receiver
         guard let sender = try enqueue(&offered, orWaiting: .ofThread()) else { return }
-        let wasWoken = sender.wait(until: deadline)
+        guard let requester else {
+            let wasWoken = sender.wait(until: deadline)
+            try stopWaiting(sender, PortError(.sendTimedOut))
+            return wasWoken ? sender.recycle() : ()
+        }
+        try requester.waitForRoom(until: deadline, toAsk: 0, waking: { sender.wake() }) { sender.wait(until: $0) }
         try stopWaiting(sender, PortError(.sendTimedOut))
-        if wasWoken { sender.recycle() }
+        // Not recycled: the thread that ends the wait of a request may still be about to wake it.
     }
 
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError)

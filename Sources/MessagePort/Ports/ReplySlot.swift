@@ -29,21 +29,28 @@ final class ReplySlot: ReplyReceiver {
         var abandonmentHandlers: [@Sendable () -> Void] = []
         /// Connections to which the request was forwarded: retained until the wait ends.
         var connections: [any ReplyConnection] = []
+        /// Ends the wait for room; nil when the thread does not wait for any.
+        var wakeSender: (@Sendable () -> Void)?
     }
 
     private let state = Mutex(State())
     private let loop: ThreadRunLoop?  // immutable; nil: a task waits
+    /// The port of another process that the request is for; nil for other ports.
+    let remote: RemotePort?  // immutable
     private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself reads
+    /// Whether the requester's thread handles nothing while it waits.
+    private let isExclusive: Bool  // immutable
     private let directToken = Atomic<UInt64>(0)
     private let wasRead = Atomic<Bool>(false)
     private let wasRightRemoved = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
     /// A slot for a request to a destination that is connected already: `beginReplies` watches its connection, if it has
-    /// one. The loop is that of the thread that waits; nil for a task.
-    init(wakes loop: ThreadRunLoop?, for destination: (any PortEndpoint)? = nil) {
-        self.loop = loop
-        direct = (destination as? RemotePort)?.connection.map { ObjectIdentifier($0) }
+    /// one. The loop is that of the thread that waits; nil for a task. An exclusive wait is in the private mode.
+    init(wakes loop: ThreadRunLoop?, for destination: (any PortEndpoint)? = nil, isExclusive: Bool = false) {
+        (self.loop, self.isExclusive) = (loop, isExclusive)
+        remote = destination as? RemotePort
+        direct = remote?.connection.map { ObjectIdentifier($0) }
     }
 
     /// Whether this is a forked child's copy: no requester waits here, and the lock and the loop may belong to a thread
@@ -120,6 +127,35 @@ final class ReplySlot: ReplyReceiver {
         WaitProbes.didAnswer(probe, about: token, hasReturned: hasReturned)
     }
 
+    func waitForRoom(
+        until deadline: MonotonicInstant, toAsk token: UInt64, waking wake: @escaping @Sendable () -> Void,
+        _ wait: (MonotonicInstant) throws(PortError) -> Bool
+    ) throws(PortError) {
+        let start = MonotonicInstant.now
+        let alarm = start.advanced(by: Tuning.timeUntilProbe)
+        // A message with this right that another thread sends on says nothing of this one.
+        guard isExclusive, let loop, loop.isCurrent, alarm < deadline else { return _ = try wait(deadline) }
+        if !isWaiting { return wake() }
+        if try wait(alarm) { return }
+        if token != 0 { directToken.store(token, ordering: .releasing) }
+        // The loop does not run, which would receive the answers.
+        var endReceiving: () -> Void = {}
+        if let remote {
+            guard let end = remote.receiveInBackground() else { return _ = try wait(deadline) }
+            endReceiving = end
+        }
+        defer { endReceiving() }
+        guard var phase = ProbePhase(for: self, on: loop, from: start) else { return _ = try wait(deadline) }
+        defer { phase.end() }
+        state.withLock { $0.wakeSender = wake }
+        defer { state.withLock { $0.wakeSender = nil } }
+        while isWaiting {
+            let next = phase.startProbe()
+            if try wait(min(next, deadline)) || deadline <= .now { return }
+        }
+        wake()
+    }
+
     // MARK: The requester's side
 
     /// Abandons the request, unless something has come.
@@ -152,6 +188,14 @@ final class ReplySlot: ReplyReceiver {
         }
     }
 
+    /// What to throw for a request that was not sent: another thread may have ended its wait for room.
+    func failure(ofUnsent error: PortError) -> PortError {
+        guard error.code == .sendTimedOut, !isInherited else { return error }
+        guard case .abandoned(var reason) = state.withLock({ $0.stage }) else { return error }
+        reason.knownDelivery = .notSent
+        return reason
+    }
+
     /// Suspends the task until something has come, or `giveUp` was called.
     func wait() async {
         await withCheckedContinuation { continuation in
@@ -179,6 +223,7 @@ final class ReplySlot: ReplyReceiver {
         if !isFirst { return false }
         if case .abandoned = stage { for notify in old.abandonmentHandlers { notify() } }
         old.continuation?.resume()
+        old.wakeSender?()
         loop?.wakeUp()
         return true
     }

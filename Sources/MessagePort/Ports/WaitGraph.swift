@@ -81,7 +81,7 @@ enum WaitGraph {
 
         /// Ends the wait: no thread will answer.
         func refuse() {
-            let story = "it was sent, and only threads that wait for each other, in several processes, can answer it"
+            let story = "only threads that wait for each other, in several processes, can answer it"
             slot.giveUp(PortError(.wouldDeadlock, subject: .text(story)), otherwise: .unknown)
         }
     }
@@ -239,7 +239,7 @@ extension SendRight {
             mode: .portReply, until: start.advanced(by: limit), while: { slot.isWaiting },
             alarm: start.advanced(by: Tuning.timeUntilProbe)
         ) {
-            if phase == nil { phase = ProbePhase(for: slot, at: destination, on: loop, from: start) }
+            if phase == nil { phase = ProbePhase(for: slot, on: loop, from: start) }
             return phase?.startProbe() ?? .distantFuture
         }
         phase?.end()
@@ -248,18 +248,16 @@ extension SendRight {
 
 /// What a wait that has lasted for a while does from then on: probes follow it, and one for a port of another process
 /// is noted.
-private struct ProbePhase {
+struct ProbePhase {
     private let wait: WaitGraph.Wait
     private let loop: ThreadRunLoop
     private let outer: WaitGraph.ParentWait
     private var schedule: ProbeSchedule
 
-    init?(
-        for slot: ReplySlot, at destination: any PortEndpoint, on loop: ThreadRunLoop, from start: MonotonicInstant
-    ) {
+    init?(for slot: ReplySlot, on loop: ThreadRunLoop, from start: MonotonicInstant) {
         if slot.isInherited { return nil }
         (self.loop, schedule) = (loop, ProbeSchedule(from: start))
-        if let connection = (destination as? RemotePort)?.connection {
+        if let connection = slot.remote?.connection {
             wait = WaitGraph.Wait(over: connection, slot)
             outer = WaitGraph.note(wait, at: loop)
         } else {

@@ -26,6 +26,11 @@
 // at once then, and do not wait for what it was asked to wait for. So each probe has a number that cannot be guessed:
 // only a process that it has reached can do that, one that the request depends on, perhaps beside others.
 //
+// A request that still waits for room is asked about by the token that it will have. Where it has not come, only the
+// threads that serve the port can make room for it, and answer it afterwards: it counts as queued. Where it has come and
+// was answered, that is not distinguished, and does no harm: the reply was sent before the answer to the probe, which its
+// process therefore drops.
+//
 // What changes other than by a wait, a port that leaves a loop or a handler that returns, may close a circle later:
 // probes are repeated, twice as late each time.
 
@@ -57,7 +62,9 @@ enum WaitProbes {
 
     /// A process asks about its request.
     static func follow(_ probe: WaitProbe, about token: UInt64, over connection: SocketConnection) {
-        let request = RequestToken(connection: connection.peer.connection, token: token)
+        // All that have not come count as one: a peer may name as many as it likes.
+        let counted = connection.hasRequest(token) ? token : RequestToken.notHere
+        let request = RequestToken(connection: connection.peer.connection, token: counted)
         proceed(probe, from: .request(token, WeakReference(connection)), along: request)
     }
 
@@ -111,8 +118,10 @@ enum WaitProbes {
             // Read last: until here the search found no thread that may answer.
             return wait.isBlocked ? waits : nil
         case .request(let token, let connection):
+            // A request that is still to come may be answered before it is queued.
             guard let connection = connection.object, let port = connection.sink as? LocalPort,
-                let waits = WaitGraph.waits(for: port, reachedBy: probe.start), connection.isOwed(token)
+                !port.mayServeSenders || connection.hasRequest(token),
+                let waits = WaitGraph.waits(for: port, reachedBy: probe.start), connection.mayBeOwed(token)
             else { return nil }
             return waits
         }

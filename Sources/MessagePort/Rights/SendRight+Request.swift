@@ -20,15 +20,16 @@ extension SendRight {
     /// In the default mode a request that could never be answered is refused: when the thread that serves the port
     /// itself waits in this way, directly or through others, for a port that this thread serves. Within a process it is
     /// refused before it is sent. In a circle through other processes one of the requests is refused when all have
-    /// waited for 100 ms, or somewhat later; it was sent then, and its receiver is notified as if the time were up.
+    /// waited for 100 ms, or somewhat later. Unless it still waited for room, it was sent then, and its receiver is
+    /// notified as if the time were up: ``PortError/delivery`` says which.
     ///
     /// That is detected for ports that only run loops serve, and not when a reply right may be elsewhere: it was taken
     /// out of its message, or the message outlived its handler, or went on to another process. A handler that passes a
     /// request to another thread to reply, and then makes a request itself, takes the right out first
-    /// (``MachMessage/takeReplyRight()``): a copy of a message is indistinguishable from the message. A request that
-    /// still waits for room at a port of another process is not detected: it ends at its limit. Nor is any found at a
-    /// port on two loops of which one does not wait. What code adds to the mode `portReply` is not considered, unless it
-    /// is a port: a request that this would end may be refused.
+    /// (``MachMessage/takeReplyRight()``): a copy of a message is indistinguishable from the message. None is found at a
+    /// port on two loops of which one does not wait, nor one through a request larger than the connection to another
+    /// process, while a part of it waits for room. What code adds to the mode `portReply` is not considered, unless it is
+    /// a port: a request that this would end may be refused.
     ///
     /// - Parameters:
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.
@@ -93,10 +94,11 @@ extension SendRight {
             try destination.send(message.plain, until: .instant(attempts.sendDeadline))
             return MachMessage()
         }
-        let (loop, slot) = (ThreadRunLoop.current, ReplySlot(wakes: .current, for: destination))
+        let (loop, isExclusive) = (ThreadRunLoop.current, mode == .portReply && attempts.mayWait)
+        let slot = ReplySlot(wakes: loop, for: destination, isExclusive: isExclusive)
         try group?.begin(slot)
         defer { group?.end(slot) }
-        guard mode == .portReply, attempts.mayWait else {
+        guard isExclusive else {
             return try request(message, confirmation, slot, on: loop, &attempts, mode)
         }
         return try waiting(on: loop, for: slot) { () throws(PortError) in
@@ -111,7 +113,11 @@ extension SendRight {
         try destination.beginReplies(on: loop, in: mode)
         defer { destination.endReplies(on: loop, in: mode, to: slot) }
         // Only the receiver holds the right afterwards: when it drops the right, the slot is notified.
-        try destination.send(message.asking(slot, confirming: confirmation), until: .instant(attempts.sendDeadline))
+        do throws(PortError) {
+            try destination.send(message.asking(slot, confirming: confirmation), until: .instant(attempts.sendDeadline))
+        } catch {
+            throw slot.failure(ofUnsent: error)
+        }
         let replyLimit = attempts.didSend()
         if mode == .portReply {
             wait(on: loop, for: slot, within: replyLimit)

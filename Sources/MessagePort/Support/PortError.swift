@@ -148,7 +148,7 @@ extension PortError.Code {
     public static let remoteError = Self(26, "remoteError")
     /// The request could never be answered: the threads would have to wait for each other. Within a process nothing was
     /// sent; in a circle through other processes the request was sent, and its receiver is notified that it is
-    /// cancelled.
+    /// cancelled, unless it still waited for room (``PortError/delivery``).
     public static let wouldDeadlock = Self(27, "wouldDeadlock")
     /// The bytes of a message are not the value that was asked for.
     public static let malformedContent = Self(28, "malformedContent")

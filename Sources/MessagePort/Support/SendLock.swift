@@ -49,10 +49,16 @@ final class SendLock: Sendable {
     /// Locks; waits until the deadline.
     ///
     /// - Returns: false when the deadline came first.
-    func lock(until deadline: MonotonicInstant) -> Bool {
-        guard let entry = lockOrEnqueue(.thread(ThreadEvent())), case .thread(let event) = entry.waiter,
-            !event.wait(until: deadline)
-        else { return true }
+    func lock(until deadline: MonotonicInstant) -> Bool { lock { event in event.wait(until: deadline) } }
+
+    /// Locks; `wait` waits for the event, which is set when the lock is handed over.
+    ///
+    /// - Returns: false when it has returned before that.
+    func lock(_ wait: (ThreadEvent) -> Void) -> Bool {
+        guard let entry = lockOrEnqueue(.thread(ThreadEvent())), case .thread(let event) = entry.waiter else {
+            return true
+        }
+        wait(event)
         return !leave(entry)
     }
 

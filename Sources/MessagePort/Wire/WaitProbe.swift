@@ -24,10 +24,13 @@ package struct WaitProbe: Hashable, Sendable {
 package struct RequestToken: Hashable, Sendable {
     let connection: UInt64
     let token: UInt64
+
+    /// Stands for the tokens of all requests of a connection that have not come.
+    static let notHere: UInt64 = 0
 }
 
 extension PacketHeader {
-    /// Asks whether a thread may answer the request that asked with the token.
+    /// Asks whether a thread may answer the request that asked with the token, or will.
     init(_ probe: WaitProbe, about token: UInt64) {
         self.init(
             kind: .probe, messageID: probe.round, asks: token, answers: probe.start.time,
