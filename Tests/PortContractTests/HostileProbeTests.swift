@@ -18,9 +18,12 @@ import Testing
     ///
     /// - Returns: what the request met.
     private func waiting(
-        _ bench: Bench, _ serve: @escaping @Sendable (_ asked: RawPeer, _ asking: RawPeer, MachPort) throws -> Void
+        _ bench: Bench, intercept: LocalPort.Interceptor? = nil,
+        _ serve: @escaping @Sendable (_ asked: RawPeer, _ asking: RawPeer, MachPort) throws -> Void
     ) throws -> Result<MachMessage, PortError> {
-        let port = try bench.port { _, message in try? message.reply(MachMessage(id: 7)) }
+        let port = MachPort(
+            queueLimit: MachPort.defaultQueueLimit,
+            handler: { _, message in try? message.reply(MachMessage(id: 7)) }, intercept: intercept)
         try port.schedule()
         let (right, thread) = try bench.rawListener { asked in
             #expect(try asked.next()?.kind == .message)
@@ -228,6 +231,24 @@ import Testing
                 #expect(try asking.next()?.kind == .message)
                 try asking.send(MachMessage(id: 5), asks: 2)
                 #expect(try asking.next()?.answers == 2)
+            }
+            #expect(try result.get().id == 9)
+        }
+    }
+
+    @Test("where code may answer a request before it is queued, only those that are queued are followed")
+    func intercepted() async throws {
+        try await onBench(over: .socket) { bench in
+            let result = try waiting(bench, intercept: { _ in false }) { asked, asking, port in
+                let early = WaitProbe(start: WaitNumber(time: .max, secret: 6), round: 0)
+                try asking.send(PacketHeader(early, about: 2))
+                try knock(at: port, bench)
+                try send(Self.probe, over: asking, at: port, bench)
+                while let header = try asked.nextOrProbe(), header.probe != Self.probe {
+                    #expect(header.probe != early)
+                }
+                try asked.send(MachMessage(id: 9), answers: 1)
+                #expect(try asking.next()?.kind == .message)
             }
             #expect(try result.get().id == 9)
         }
