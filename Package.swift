@@ -25,6 +25,7 @@ let examples = [
     "loops": "OtherLoops",
     "spawned": "Spawned",
     "restart": "Restart",
+    "handover": "Handover",
 ]
 
 let package = Package(
@@ -131,6 +132,7 @@ if Context.environment["PORT_FUZZING"] != nil {
         .executableTarget(name: "packet-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Packet"),
         .executableTarget(name: "name-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Name"),
         .executableTarget(name: "ring-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Ring"),
+        .executableTarget(name: "snapshot-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Snapshot"),
     ]
 }
 

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 const uint32_t SHIM_EPOLLIN = EPOLLIN, SHIM_EPOLLOUT = EPOLLOUT, SHIM_EPOLLHUP = EPOLLHUP, SHIM_EPOLLERR = EPOLLERR,
@@ -70,23 +71,35 @@ int shim_shrink_pipe(int end) { return fcntl(end, F_SETPIPE_SZ, 4096); }
 
 int shim_sync_nothing(int descriptor) { return sync_file_range(descriptor, 0, 0, 0); }
 
+/* struct statx, which older C libraries lack. */
+struct facts {
+    uint32_t mask, block_size;
+    uint64_t attributes;
+    uint32_t links, user, group;
+    uint16_t mode, spare;
+    uint64_t inode, size, blocks, attributes_mask, times[8];
+    uint32_t special_major, special_minor, device_major, device_minor;
+    uint64_t others[14];
+};
+_Static_assert(sizeof(struct facts) == 256, "the size of struct statx");
+
+/* Asks no file system, whose answer may not come: AT_EMPTY_PATH | AT_STATX_DONT_SYNC; STATX_TYPE | STATX_INO. */
+static int find_facts(int descriptor, struct facts *facts) {
+    return syscall(SYS_statx, descriptor, "", 0x1000 | 0x4000, 0x1 | 0x100, facts) < 0 ? -1 : 0;
+}
+
 int shim_statx_pipe(int descriptor, uint64_t *device, uint64_t *inode) {
-    /* struct statx, which older C libraries lack. */
-    struct {
-        uint32_t mask, block_size;
-        uint64_t attributes;
-        uint32_t links, user, group;
-        uint16_t mode, spare;
-        uint64_t inode, size, blocks, attributes_mask, times[8];
-        uint32_t special_major, special_minor, device_major, device_minor;
-        uint64_t others[14];
-    } facts = {.mask = 0};
-    _Static_assert(sizeof facts == 256, "the size of struct statx");
-    /* AT_EMPTY_PATH | AT_STATX_DONT_SYNC; STATX_TYPE | STATX_INO */
-    if (syscall(SYS_statx, descriptor, "", 0x1000 | 0x4000, 0x1 | 0x100, &facts) < 0) return -1;
+    struct facts facts = {.mask = 0};
+    if (find_facts(descriptor, &facts) < 0) return -1;
     *device = (uint64_t)facts.device_major << 32 | facts.device_minor;
     *inode = facts.inode;
     return (facts.mode & 0170000) == 0010000;
+}
+
+int shim_statx_is(int descriptor, uint64_t device, uint64_t inode) {
+    struct facts facts = {.mask = 0};
+    if (find_facts(descriptor, &facts) < 0) return -1;
+    return makedev(facts.device_major, facts.device_minor) == device && facts.inode == inode;
 }
 
 int shim_query_duplicate(int descriptor, int other) {
@@ -166,7 +179,14 @@ int shim_dup_cloexec(int descriptor, int lowest) {
     return made;
 }
 
+int shim_replace_cloexec(int descriptor, int other) { return dup3(other, descriptor, O_CLOEXEC); }
+
 int shim_set_cloexec(int descriptor) { return fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
+
+int shim_is_nonblocking(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    return flags < 0 ? flags : (flags & O_NONBLOCK) != 0;
+}
 
 int shim_set_nonblocking(int descriptor) {
     int flags = fcntl(descriptor, F_GETFL);

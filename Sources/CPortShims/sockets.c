@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 /* include/net/scm.h of the kernel: the most descriptors in one message. */
 #define MAX_DESCRIPTORS 253
@@ -74,6 +75,51 @@ long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_
     }
     *descriptorCount = found;
     return count;
+}
+
+int shim_pass_credentials(int socket, int on) {
+    return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+}
+
+long shim_send_credentials(int socket, const void *head, size_t length) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct ucred credentials = {.pid = getpid(), .uid = geteuid(), .gid = getegid()};
+    struct iovec part = {.iov_base = (void *)head, .iov_len = length};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
+    memset(control.space, 0, sizeof control.space);
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_CREDENTIALS;
+    control.header.cmsg_len = CMSG_LEN(sizeof credentials);
+    memcpy(CMSG_DATA(&control.header), &credentials, sizeof credentials);
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+int shim_peek_credentials(int socket, int *process, unsigned *user, unsigned *group) {
+    char byte;
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
+    struct ucred credentials;
+    if (recvmsg(socket, &message, MSG_DONTWAIT | MSG_PEEK | MSG_CMSG_CLOEXEC) < 0) return -1;
+    for (struct cmsghdr *entry = CMSG_FIRSTHDR(&message); entry != NULL; entry = CMSG_NXTHDR(&message, entry)) {
+        if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_CREDENTIALS ||
+            entry->cmsg_len != CMSG_LEN(sizeof credentials))
+            continue;
+        memcpy(&credentials, CMSG_DATA(entry), sizeof credentials);
+        *process = credentials.pid;
+        *user = credentials.uid;
+        *group = credentials.gid;
+        return 1;
+    }
+    return 0;
 }
 
 /* Credentials come with every packet, also with one without bytes, but not with the end of a connection. */

@@ -118,6 +118,7 @@ struct DocumentTests {
             "`PortError.remoteTextLimit`": PortError.remoteTextLimit,
             "`MessageReader.depthLimit`": MessageReader.depthLimit,
             "`PacketHeader.packetLimit`": PacketHeader.packetLimit,
+            "`PortTransfer.sizeLimit`": PortTransfer.sizeLimit,
             "`PacketSender.backlogLimit`": PacketSender.backlogLimit,
             "`PacketSender.replyBacklogLimit`": PacketSender.replyBacklogLimit,
             "`PeerLimits.queuedBytes`": PeerLimits.standard.queuedBytes,

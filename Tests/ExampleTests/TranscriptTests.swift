@@ -17,7 +17,7 @@ struct TranscriptTests {
     private static let examples = [
         "CheckIn", "Greeter", "Listing-3-1", "Listing-3-2", "Listing-3-3", "Listing-3-10", "Listing-3-12",
         "Listing-3-16", "Listing-3-17", "ResidentThread", "ActivityTrace", "StallMonitor",
-        "SingleInstance", "Notes", "WorkerPool", "Progress", "OtherLoops", "Spawned", "Restart",
+        "SingleInstance", "Notes", "WorkerPool", "Progress", "OtherLoops", "Spawned", "Restart", "Handover",
     ]
 
     @Test("an example prints what its README shows (S4, S6, S7, S15 to S22, S25)", arguments: examples)
@@ -179,7 +179,7 @@ private struct Terminal {
         let products = URL(fileURLWithPath: try builtProduct("greeter")).deletingLastPathComponent().path
         let swift = #"exec 2>&1; set -eu; swift() { shift; program=$1; shift; "$PRODUCTS/$program" "$@"; }"#
         return try ChildProcess(
-            "/bin/sh", ["-c", swift + "\n" + commands],
+            "/bin/sh", ["-c", swift + "\n" + commands.replacing(".build/debug/", with: "$PRODUCTS/")],
             environment: ["XDG_RUNTIME_DIR": scratch.path, "PRODUCTS": products], in: directory)
     }
 }

@@ -22,6 +22,11 @@ import Testing
         for input in try corpus("ring") { RingFuzzing.check(input.value) }
     }
 
+    @Test("every input of the snapshot fuzzer keeps the promises of the decoder")
+    func snapshots() throws {
+        for input in try corpus("snapshot") { SnapshotFuzzing.check(input.value) }
+    }
+
     @Test("the packet fuzzer begins with the examples of the wire format's page")
     func packetSeeds() throws {
         let inputs = try corpus("packet")

@@ -65,3 +65,13 @@ struct KnownSources: Sendable {
 
     func remove(_ context: CommandSource<String>.Context) { contexts.value.remove(context) }
 }
+
+func commentOnTakingOver(answer: @escaping LocalMessagePort.Handler) throws -> LocalMessagePort {
+    let port =
+        if let launcher = try SendRight.bootstrap() {
+            try LocalMessagePort(takingOverFrom: launcher, handler: answer)
+        } else {
+            try LocalMessagePort(name: "org.example.service", handler: answer)
+        }
+    return port
+}

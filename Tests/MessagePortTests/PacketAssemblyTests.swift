@@ -82,9 +82,9 @@ import Testing
             case (.replyFailed, true): "violation"
             case (.abandoned, false): "abandoned 8"
             case (.abandoned, true): "violation"
-            case (.portEnded, false): "port ended"
-            case (.credit, _): "violation"
-            case (.portEnded, true): "violation"
+            case (.portEnded, false), (.moved, false), (.owner, false), (.handOver, false): kind.noticeText
+            case (.credit, _), (.port, _), (.portEnded, true), (.moved, true), (.owner, true), (.handOver, true):
+                "violation"
             case (.ring, _), (.ringAnswer, _), (.pathChange, _), (.wakeUp, _), (.presence, _): "violation"
             case (.statistics, false): "7 messages at 6"
             case (.tap, false): "tapped: true"
@@ -348,6 +348,10 @@ extension PacketKind {
         default: []
         }
     }
+
+    fileprivate var noticeText: String {
+        [.moved: "port moved", .owner: "owner named", .handOver: "handed over: done"][self] ?? "port ended"
+    }
 }
 
 extension PacketAssemblyTests {
@@ -365,36 +369,5 @@ extension PacketAssemblyTests {
         header.answers = 1
         let answer = assembly.accept(header, payload: piece + piece, descriptors: [], limit: 19)
         #expect(answer.text.hasPrefix("message"))
-    }
-}
-
-extension PacketAssembly.Event {
-    var text: String {
-        switch self {
-        case .incomplete: "incomplete"
-        case .tooLarge(let asks): "too large, asks \(asks)"
-        case .unwanted(let asks): "unwanted, asks \(asks)"
-        case .message(let message, let asks, let answers):
-            "message \(message.id) \(message.payload + message.tail) asks \(asks) answers \(answers)"
-        case .withoutDescriptors(let asks, let answers): "without descriptors, asks \(asks) answers \(answers)"
-        case .replyDropped(let token, let reason, let delivery): "reply \(token) dropped because \(reason), \(delivery)"
-        case .replyFailed(let token, let code, let text): "reply \(token) failed with \(code) \(text)"
-        case .abandoned(let token): "abandoned \(token)"
-        case .portEnded: "port ended"
-        case .statisticsAsked(let token): "asked at \(token)"
-        case .statistics(let statistics, let token): "\(statistics.messageCount) messages at \(token)"
-        case .tapAsked(let limit): "tap \(limit)"
-        case .tapAnswered(let isAllowed): "tapped: \(isAllowed)"
-        case .creditOpened(let key): "credit \(key)"
-        case .creditAsked(let question): "credit \(question.key): \(question.purpose)"
-        case .probed(let probe, let token):
-            "probe \(probe.start.secret) of \(probe.start.time), round \(probe.round), about \(token)"
-        case .probeAnswered(let probe, let token, let hasReturned):
-            "\(Self.probed(probe, token: token).text): \(hasReturned)"
-        case .shown(let message): "shown \(message.number): \(message.id) \(message.bytes)"
-        case .presence(let end): end == nil ? "presence, lost" : "presence"
-        case .refused(let code): "refused \(code)"
-        case .violation: "violation"
-        }
     }
 }

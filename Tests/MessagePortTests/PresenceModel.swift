@@ -28,6 +28,12 @@ enum PresenceFault: CaseIterable {
     case retainsEnd
     /// A client's pipe is not watched.
     case dropsAnnouncement
+    /// The port moves without its pipes.
+    case movesWithoutPipes
+    /// The next owner does not count the rights of the former one.
+    case forgetsFormerOwner
+
+    var isOfMove: Bool { self == .movesWithoutPipes || self == .forgetsFormerOwner }
 }
 
 /// A set of pipes, whose keys are 0 to 7.
@@ -118,6 +124,13 @@ struct PresenceWorld: Hashable {
     /// An end that the port has not closed, by mistake.
     var retained = PipeSet([])
 
+    /// Whether the port may move to another process.
+    var mayMove: Bool
+    /// Whether the process that it has left has a right.
+    var hasFormerRight = false
+    /// Whether the next owner counts the connection of that process.
+    var hasFormerConnection = false
+
     private var first: PresenceClient
     private var second: PresenceClient
     /// The message that is on its way to each process: 0 none, 1 a right without an end, or 2 and the pipe. It does not
@@ -125,7 +138,8 @@ struct PresenceWorld: Hashable {
     private var messages = SIMD4<UInt8>(repeating: 0)
 
     /// The program waits for the notice, and has sent a right to the first client.
-    init(sendCount: Int? = nil, named: Int = 0, threads: Int = 1) {
+    init(sendCount: Int? = nil, named: Int = 0, threads: Int = 1, moves: Bool = false) {
+        mayMove = moves
         first = PresenceClient(mayLookUp: named > 0)
         second = PresenceClient(mayLookUp: named > 1)
         self.threads = 1...threads
@@ -196,6 +210,7 @@ struct PresenceWorld: Hashable {
     /// Where a right is left; nil when there is none.
     var holder: String? {
         if rightCount > 0 || hasUncounted { return "the owner has a right" }
+        if hasFormerRight { return "the former owner has a right" }
         for client in Self.clients where self[client].hasRight && !self[client].isLate {
             return "client \(client) has a right"
         }
@@ -217,7 +232,7 @@ extension PresenceWorld {
         }
     }
 
-    private mutating func senderDidEnd(_ fault: PresenceFault?) {
+    mutating func senderDidEnd(_ fault: PresenceFault?) {
         (first.isLate, second.isLate) = (false, false)
         decide(fault)
     }

@@ -95,6 +95,9 @@ private struct PresenceExploration {
                 step("thread \(thread) has accepted", world, index) { $0.endAccept(thread, fault) }
             }
         }
+        if sees(world.hasFormerConnection && !world.hasFormerRight) {
+            step("the port finds the former owner's connection closed", world, index) { $0.seeFormerEnd(fault) }
+        }
         if sees(world.hasUncounted) {
             step("the port counts the right that came back", world, index) { $0.countReturned() }
         }
@@ -116,6 +119,10 @@ private struct PresenceExploration {
     /// What the program of the port's process may do.
     private mutating func expandOwner(_ world: PresenceWorld, _ index: Int) {
         let fault = fault
+        if world.mayMove, world.isQuiet { step("the port moves", world, index) { $0.move(fault) } }
+        if world.hasFormerRight {
+            step("the former owner drops its right", world, index) { $0.dropFormerRight() }
+        }
         if world.rightCount > 0 {
             step("the owner drops its right", world, index) { $0.dropRight(fault) }
             for client in PresenceWorld.clients where world.maySend(to: client) {
@@ -184,9 +191,18 @@ private struct PresenceExploration {
         #expect(exploration.count > 25_000 && exploration.notifiedCount > 0)
     }
 
+    @Test("the same where the port moves to another process at any moment", arguments: [0, 1])
+    func moves(named: Int) {
+        let world = PresenceWorld(sendCount: 1, named: named, moves: true)
+        let exploration = PresenceExploration(from: world, isSymmetric: named == 0)
+        #expect(exploration.violation == nil, "\(exploration.violation ?? "")")
+        #expect(exploration.count > 1000 && exploration.notifiedCount > 0)
+    }
+
     @Test("each mistake of a process is found", arguments: PresenceFault.allCases)
     func faults(fault: PresenceFault) throws {
-        let exploration = PresenceExploration(from: PresenceWorld(sendCount: 1, named: 1), with: fault)
+        let world = PresenceWorld(sendCount: 1, named: fault.isOfMove ? 0 : 1, moves: fault.isOfMove)
+        let exploration = PresenceExploration(from: world, with: fault)
         let violation = try #require(exploration.violation)
         #expect(violation.hasSuffix("never notified") == (fault == .retainsEnd))
     }

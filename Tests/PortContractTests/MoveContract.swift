@@ -208,22 +208,6 @@ import Testing
         }
     }
 
-    @Test("a receive right cannot go to another process: the error says so, and the message is intact")
-    func overSocket() async throws {
-        try await onBench(over: .socket) { bench in
-            let (port, other) = (try bench.port(), try bench.port())
-            let right = try bench.right(to: other)
-            let message = MachMessage(id: 4, components: [.receiveRight(port)])
-            #expect(portError { () throws(PortError) in try right.send(message) }?.code == .notTransferable)
-            #expect(message.receiveRights == [port])
-            #expect(port.isValid)
-            try right.send(MachMessage(id: 5))
-            #expect(try other.next().id == 5)
-            try other.makeSendRight().send(message)
-            #expect(try other.next().receiveRights == [port])
-        }
-    }
-
     @Test(
         "a port that others hold outlives the thread of its loop, and keeps its queue for another loop",
         arguments: TestTransport.withName)

@@ -315,7 +315,7 @@ private struct CountingPort {
 
 extension FarPort {
     /// Has the far side receive a message and retain it: of its rights none comes here.
-    fileprivate func retainNext() throws -> Int32 {
+    func retainNext() throws -> Int32 {
         try link.order(Order(.receive, number, numbers: [2])).note.numbers.map { Int32($0) }[0]
     }
 }

@@ -23,7 +23,7 @@
 //   DoorbellContract and    a queue in memory; messages in pieces that are sent by hand
 //   DoorbellPromiseContract
 //   MessageContract         a body that only memory accepts
-//   MoveContract            receive rights do not leave their process; a port that has gone
+//   MoveContract            receive rights within a process; a port that has gone
 //   NoticeContract          copies of one right; notices that end with their loop's thread; rights in memory
 //   PendingReplyContract    raw packets
 //   QueueChangeContract     the order of waiting senders; fairness between the port's own process and others

@@ -5,6 +5,12 @@
 //
 //   serve DIRECTORY NAME [QUEUE-LIMIT]    answers messages (Act.swift); "ready"; until its input ends
 //   far DIRECTORY NAME PORTS              is the far side of a test of the contract (FarSide.swift); "ready"
+//   mover DIRECTORY NAME                  gives rights to a port, and moves that (Moving.swift); "ready"
+//   successor DIRECTORY NAME              serves the ports that come in messages; "ready", "arrived"; a deaf-successor
+//                                         reads no message
+//   hand-over DIRECTORY NAME              serves a name, and hands it over; "ready", "handed" (Moving.swift)
+//   take-over DIRECTORY NAME              serves the port that is handed over to it; "ready", "arrived as NAME"
+//   shuttle DIRECTORY NAME                serves a name, hands it over, and takes it over again (Moving.swift)
 //   hold DIRECTORY                        obeys its input's lines "take NAME", "free NAME", "find NAME"
 //   ask DIRECTORY NAME ID TEXT            sends a request; "reply TEXT"
 //   send DIRECTORY NAME COUNT             sends COUNT numbered notes, one way, and exits
@@ -67,6 +73,12 @@ do throws(PortError) {
     case ("domain", 1): try useDomain(rest[0])
     case ("lock", 1): lockForReading(rest[0])
     case ("far", 3): try beFarSide(rest[0], rest[1], rest[2])
+    case ("mover", 2): try moveAway(rest[0], rest[1])
+    case ("successor", 2): try succeed(rest[0], rest[1], isDeaf: false)
+    case ("deaf-successor", 2): try succeed(rest[0], rest[1], isDeaf: true)
+    case ("hand-over", 2): try handOver(rest[0], rest[1])
+    case ("take-over", 2): try takeOver(rest[0], rest[1])
+    case ("shuttle", 2): try shuttle(rest[0], rest[1])
     case ("hold", 1): try hold(rest[0])
     case ("ask", 4): try ask(rest[0], rest[1], id: Int32(rest[2]) ?? 0, text: rest[3])
     case ("send", 3): try send(rest[0], rest[1], count: Int(rest[2]) ?? 0)

@@ -38,6 +38,8 @@ int shim_shrink_pipe(int end);
 /* Does nothing; fails with ESPIPE for a pipe, a socket or a device. It asks no file system, and takes no lock of a pipe. */
 int shim_sync_nothing(int descriptor);
 /* Which file of a pipe it is, as the kernel knows it without asking a file system: 1; 0 where it is no pipe. */
+/* Whether a descriptor is of the file with that number on that device. */
+int shim_statx_is(int descriptor, uint64_t device, uint64_t inode);
 int shim_statx_pipe(int descriptor, uint64_t *device, uint64_t *inode);
 /* 1 when both are the same open file, else 0. */
 int shim_query_duplicate(int descriptor, int other);
@@ -101,7 +103,16 @@ intptr_t shim_map_shared(int descriptor, size_t size, int writable);
 
 /* Writes the path of a socket's own address to `path`, and its length; zero for a socket without a path. */
 int shim_socket_path(int socket, char *path, int capacity, int *length);
+int shim_is_nonblocking(int descriptor);
+/* Gives the number of a descriptor to the open file of another one. */
+int shim_replace_cloexec(int descriptor, int other);
 int shim_set_nonblocking(int descriptor);
+/* Whether the kernel says with each packet which process has sent it. */
+int shim_pass_credentials(int socket, int on);
+/* Sends a packet with this process's credentials, which the kernel checks. */
+long shim_send_credentials(int socket, const void *head, size_t length);
+/* The credentials of the sender of the first packet, which stays; 0 when it came without them, or at the end. */
+int shim_peek_credentials(int socket, int *process, unsigned *user, unsigned *group);
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
 /* The peer's supplementary groups; -1 and ERANGE when there are more than `capacity`: `count` is their number. */
 int shim_peer_groups(int socket, unsigned *groups, int capacity, int *count);

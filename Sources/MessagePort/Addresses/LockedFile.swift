@@ -21,6 +21,8 @@ package struct LockedFile: ~Copyable, Sendable {
     private let descriptor: FileDescriptor
     private let process: Int32
     private let kind: FileLock
+    /// Whether another process has the lock, and the file is its own.
+    private var hasLeft = false
 
     package enum LockOutcome: ~Copyable, Sendable {
         /// This process holds the lock.
@@ -44,7 +46,7 @@ package struct LockedFile: ~Copyable, Sendable {
 
     deinit {
         // Closing is not enough: a child that another thread is launching has a copy of the descriptor until its exec.
-        if sysProcessID() == process { try? sysUnlock(descriptor.raw, kind) }
+        if sysProcessID() == process, !hasLeft { try? sysUnlock(descriptor.raw, kind) }
     }
 
     /// Opens or makes a file and locks it, without waiting; while other processes only query a lock of the whole file,
@@ -150,6 +152,48 @@ package struct LockedFile: ~Copyable, Sendable {
         } catch {
             throw PortError(error, subject: .path(directory.path + "/" + name))
         }
+    }
+
+    /// Replaces the contents by others, which a live process reads meanwhile: at no moment is the file empty.
+    ///
+    /// - Throws: as ``write(_:)``.
+    package func replace(_ contents: [UInt8]) throws(PortError) {
+        do throws(SystemError) {
+            try sysCheckFileSize(contents.count)
+            try sysRewind(descriptor.raw)
+            try sysWriteAll(descriptor.raw, contents)
+            try sysTruncate(descriptor.raw, to: contents.count)
+        } catch {
+            throw PortError(error, subject: .path(directory.path + "/" + name))
+        }
+    }
+
+    /// Another descriptor of the file, with its lock.
+    func duplicate() throws(PortError) -> FileDescriptor { try PortError.converting(descriptor.duplicate()) }
+
+    /// What another process needs to have the lock, too.
+    package func packed() throws(PortError) -> FileSnapshot {
+        FileSnapshot(
+            directory: SocketPath.split(directory.path)?.directory ?? "", name: name,
+            lock: SharedDescriptor(try duplicate()))
+    }
+
+    /// Another process has the lock: this value only closes its descriptor.
+    package consuming func leave() { hasLeft = true }
+
+    /// Takes over the lock of a file in a directory of names, which another process has; nil when that does not have it,
+    /// the name leads to another file, or the file is not trusted.
+    init?(_ packed: FileSnapshot, in directory: TrustedDirectory) throws(PortError) {
+        let kind = try directory.fileLock(decides: false)
+        let descriptor = packed.lock.rawValue
+        // Of a peer's file, which it is until it is known to be the one here, nothing is asked of its file system.
+        guard !packed.name.utf8.contains(UInt8(ascii: "/")),
+            let there = try PortError.converting(sysStatus(packed.name, in: directory.raw)),
+            there.fileRefusal(in: directory.sharing, isOwn: true) == nil,
+            try PortError.converting(sysIsOpen(descriptor, on: there)),
+            try PortError.converting(sysLock(descriptor, kind, within: .zero))
+        else { return nil }
+        self.init(name: packed.name, directory: directory, packed.lock.take(), kind)
     }
 
     /// Whether the name still leads to this file; false after a process without the lock removed it.
@@ -297,4 +341,14 @@ extension LockedFile {
         guard let there = try sysStatus(name, in: directory.raw) else { return false }
         return there.isSameFile(as: try sysStatus(file.raw))
     }
+}
+
+/// A locked file on its way to another process.
+package struct FileSnapshot: Sendable {
+    /// The directory of ports.
+    let directory: String
+    /// Its name in the part of that for names.
+    let name: String
+    /// The open file, to which the lock belongs.
+    let lock: SharedDescriptor
 }

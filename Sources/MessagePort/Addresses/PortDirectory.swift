@@ -183,13 +183,13 @@ extension PortDirectory {
 // the user that listens made the socket's file. The kernel vouches for both: a user cannot give a file to another user,
 // and in a shared directory cannot replace another user's file.
 extension PortDirectory {
-    /// The shared directories that are open, by path; one may be open several times.
-    private static let shared = Mutex<[[UInt8]: [WeakReference<PortDirectory>]]>([:])
+    /// The directories that are open, by path; one may be open several times.
+    private static let opened = Mutex<[[UInt8]: [WeakReference<PortDirectory>]]>([:])
 
-    /// Allows connections to listeners of other users in the directory, if it is a shared one.
+    /// Allows connections to listeners of other users in the directory, if it is a shared one, and ports to come that are
+    /// in it.
     func noted() -> Self {
-        guard sharing.isShared else { return self }
-        Self.shared.withLock { known in
+        Self.opened.withLock { known in
             known = known.compactMapValues { opened in
                 let living = opened.filter { $0.object != nil }
                 return living.isEmpty ? nil : living
@@ -202,10 +202,41 @@ extension PortDirectory {
     /// The shared directory that is open at a path, by whatever path it was opened; not one that was there before.
     private static func opened(at path: String) -> PortDirectory? {
         // Those that were opened by this path come first.
-        let living = shared.withLock { known in
+        let living = opened.withLock { known in
             (known[Array(path.utf8)] ?? []).compactMap(\.object) + known.values.joined().compactMap(\.object)
         }
-        return living.first { $0.isAlso(at: path) }
+        return living.first { $0.sharing.isShared && $0.isAlso(at: path) }
+    }
+
+    /// The directory that is open by this path. Opens nothing: the path may be a peer's.
+    ///
+    /// - Returns: nil when this process has none open, or another one is there now.
+    static func opened(byPath path: String) -> PortDirectory? {
+        let living = opened.withLock { known in (known[Array(path.utf8)] ?? []).compactMap(\.object) }
+        return living.first { $0.checkCurrent() }
+    }
+
+    /// Whether a lock is that of the path of a port's socket, which was bound to a temporary path first, and is held.
+    ///
+    /// - Throws: `directoryUntrusted` when this process does not have the directory open; `systemCallFailed`.
+    static func isLock(
+        _ lock: SharedDescriptor, ofSocketAt path: String, boundTo bound: String
+    ) throws(PortError) -> Bool {
+        guard let (part, name) = SocketPath.split(path), let (top, last) = SocketPath.split(part),
+            last.utf8.elementsEqual("sockets".utf8), let parts = EndpointFileName(name), !parts.isLock,
+            SocketPath.split(bound)?.name == name + ProcessEndpoints.temporarySuffix
+        else { return false }
+        guard let directory = opened(byPath: top) else { throw PortError(.directoryUntrusted, subject: .path(top)) }
+        let kind = try directory.sockets.fileLock(decides: false)
+        do throws(SystemError) {
+            let there = try sysStatus(EndpointFileName.lock(of: parts.id), in: directory.sockets.raw)
+            // Removed by a program that cleans up: the path may be taken for a dead process's.
+            guard let there else { throw SystemError(ENOENT) }
+            guard try sysIsOpen(lock.rawValue, on: there) else { return false }
+            return try sysLock(lock.rawValue, kind, within: .zero)
+        } catch {
+            throw PortError(error, subject: .path(path))
+        }
     }
 
     /// Whether this process may talk to another user that listens at a path; the user is the one that the kernel

@@ -18,6 +18,8 @@ package final class ProcessEndpoints: Sendable {
     let sockets: TrustedDirectory  // immutable
     private let lock: Mutex<LockedFile?>  // emptied by deinit only
     private let counter = Atomic<UInt64>(0)
+    /// Whether another process may have the lock, too.
+    private let isLockShared = Atomic<Bool>(false)
 
     /// Chooses an id, and sweeps the sockets of processes that ended.
     ///
@@ -43,7 +45,18 @@ package final class ProcessEndpoints: Sendable {
 
     deinit {
         let file = lock.withLock { $0.take() }
-        if let file { file.remove() }
+        guard let file else { return }
+        // A socket that has moved has its path as long as the lock is held; the next process that sweeps removes the file.
+        if isLockShared.load(ordering: .acquiring) { file.leave() } else { file.remove() }
+    }
+
+    /// The lock, which another process may have as well: it is held until the last of them is closed.
+    func duplicateLock() throws(PortError) -> SharedDescriptor {
+        try lock.withLock { (lock) throws(PortError) in
+            guard let duplicate = try lock?.duplicate() else { throw PortError(.invalidPort) }
+            isLockShared.store(true, ordering: .releasing)
+            return SharedDescriptor(duplicate)
+        }
     }
 
     /// A file name for a socket, never used by this process before.
@@ -143,6 +156,9 @@ extension ProcessEndpoints {
         try? sysUnlink(name, in: sockets.raw)
     }
 
+    /// What the name of a socket ends with until it listens.
+    static let temporarySuffix = ".new"
+
     /// See `Tuning`: a declared name's socket has the same.
     package static var listenBacklog: Int32 { Tuning.listenBacklog }
 
@@ -153,7 +169,7 @@ extension ProcessEndpoints {
     ///   full.
     package func makeListener(backlog: Int32) throws(PortError) -> Listener {
         let name = makeSocketName()
-        let temporary = name + ".new"
+        let temporary = name + Self.temporarySuffix
         do throws(SystemError) {
             let descriptor = try sysPacketSocket()
             try sysBind(descriptor.raw, path: SocketPath.reachable(temporary, in: sockets))

@@ -51,14 +51,38 @@ protocol IncomingChannelObserver {
     func closeObserver() -> any CloseObserver
 }
 
+/// A packet that was read, and is handled later.
+struct PendingPacket: Sendable {
+    let header: PacketHeader
+    let payload: [UInt8]
+    /// Nil when they were lost.
+    let descriptors: [SharedDescriptor]?
+}
+
+/// Which process has sent a packet, as the kernel says it.
+struct PacketOrigin: Sendable {
+    let process: Int32
+    let user: UInt32
+    let group: UInt32
+}
+
 struct IncomingChannel: ~Copyable, Sendable {
     var assembly = PacketAssembly()
     var path = IncomingPath()
+    /// What comes before the next packet: the rest of a ring that was wound up.
+    var unread = Deque<PendingPacket>()
+    /// Whether the port at the other end has moved, and the next packet of its new owner says which process that is.
+    var awaitsOwner = false
+    /// Which process has sent the packet that was read last, while that is awaited; nil when the kernel does not say it.
+    private(set) var lastSender: PacketOrigin?
+    /// Whether there may be a packet of which the kernel reports nothing.
+    var hasUnsignalledData: Bool { path.isUnsettled || !unread.isEmpty }
 
     mutating func next(
         from socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver
     ) -> ReceiveResult {
-        path.hasRing
+        if let packet = unread.popFirst() { return .packet(packet.header, packet.payload, packet.descriptors) }
+        return path.hasRing
             ? nextOfBoth(socket, depth: depth, for: observer) : nextOfSocket(socket, for: observer)
     }
 
@@ -178,6 +202,7 @@ struct IncomingChannel: ~Copyable, Sendable {
     private mutating func nextOfSocket(
         _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
     ) -> ReceiveResult {
+        if awaitsOwner { lastSender = (try? sysPeekSender(socket.rawValue)).flatMap { $0.map(PacketOrigin.init) } }
         do throws(SystemError) {
             if assembly.hasRoomForPiece { return try nextPieceOfSocket(socket, for: observer) }
             let (outcome, head, payload) = try sysReceiveHeadedPacket(
@@ -230,6 +255,9 @@ struct IncomingChannel: ~Copyable, Sendable {
         guard let head, let header = PacketHeader(head) else { return .malformed }
         switch header.kind {
         case .ring, .ringAnswer: return .rings(header, payload, descriptors)
+        // A wake-up for a ring that was wound up meanwhile.
+        case .wakeUp where path.isWoundUp, .pathChange where path.isWoundUp:
+            return header.isWakeUp && payload.isEmpty && descriptors?.isEmpty == true ? .again : .malformed
         // A wake-up that was sent before the path changed.
         case .wakeUp where path.promisedCount > 0:
             return header.isWakeUp && payload.isEmpty && descriptors?.isEmpty == true ? .again : .malformed

@@ -21,14 +21,19 @@ struct IncomingPath: Sendable {
     /// The first packet on the socket is a wake-up that was noticed. It stays until the ring is empty: as long as the
     /// ring is not, the socket is readable, and every thread that waits for the socket wakes again.
     var hasSpentWakeUp = false
-    /// The peer has offered rings, which it may do once.
-    var wasOffered = false
+    /// Whether the ring was closed because the port moves to another process. Wake-ups that were sent for it may come.
+    private(set) var isWoundUp = false
+    /// The peer has offered rings, which it may do once for each owner of the port.
+    private(set) var wasOffered = false
     /// How many packets on the socket come before the next path change.
     private(set) var promisedCount = 0
     /// The number of the last polling period.
     private(set) var period: UInt64 = 0
     /// How many times a loop has begun to poll, or to sleep while it polls, since the ring was last read.
     private var emptyPolls: UInt8 = 0
+
+    /// Whether packets for rings that are gone may come.
+    var mayHaveHadRings: Bool { isWoundUp || wasOffered }
 
     var hasRing: Bool { consumer != nil }
 
@@ -58,6 +63,26 @@ struct IncomingPath: Sendable {
     /// The next packet is on the socket. The path-change packet there stays until the ring is empty. At least `count`
     /// packets come before that one.
     mutating func leaveRing(before count: Int) { (phase, promisedCount) = (.socket, count) }
+
+    /// The ring was closed, and read to its end: everything comes on the socket from now on.
+    mutating func windUp() {
+        (consumer, phase, hasSpentWakeUp, promisedCount) = (nil, .socket, false, 0)
+        (isWoundUp, wasOffered) = (true, true)
+    }
+
+    /// Another process has had a ring here, or was offered one: what was sent for that may come, and then another offer.
+    mutating func resume(wasOffered: Bool) { isWoundUp = wasOffered }
+
+    /// The port at the other end has moved: everything comes on the socket until there are new rings.
+    mutating func portDidMove() {
+        (consumer, phase, hasSpentWakeUp, promisedCount, emptyPolls) = (nil, .socket, false, 0, 0)
+    }
+
+    /// The peer has offered rings. What was sent for those that were wound up has been read.
+    mutating func didOffer() { (wasOffered, isWoundUp) = (true, false) }
+
+    /// The path-change packet was read, which leads to the rest of a ring that is wound up.
+    mutating func enterLastTime() { phase = .ring }
 
     /// A packet was read from the ring.
     mutating func didReadRing() { emptyPolls = 0 }

@@ -67,9 +67,9 @@ struct OutgoingChannel: ~Copyable, Sendable {
                 guard try offerToSocket(OutgoingPacket(header: PacketHeader(kind: .pathChange))) else { return false }
                 path.withLock { $0.didAnnounce() }
             case .written(let notice):
-                try follow(notice)
-                return true
-            case .closed: throw .peerClosed
+                if try follow(notice) { return true }
+                path.withLock { $0.ringDidClose() }
+            case .closed: path.withLock { $0.ringDidClose() }
             case .broken, .full: throw .malformedRing
             }
         }
@@ -81,9 +81,12 @@ struct OutgoingChannel: ~Copyable, Sendable {
     private func offerToSocket(_ packet: OutgoingPacket) throws(SendFailure) -> Bool {
         let outcome: SendOutcome
         do throws(SystemError) {
-            outcome = try sysSendPacket(
-                descriptor.rawValue, head: packet.header.words, firstWord: packet.firstWord, body: packet.payload,
-                tail: packet.tail, descriptors: packet.descriptors)
+            outcome =
+                try packet.header.kind == .owner
+                ? sysSendCredentials(descriptor.rawValue, head: packet.header.words)
+                : sysSendPacket(
+                    descriptor.rawValue, head: packet.header.words, firstWord: packet.firstWord, body: packet.payload,
+                    tail: packet.tail, descriptors: packet.descriptors)
         } catch {
             throw .refused(error)
         }
@@ -103,15 +106,18 @@ struct OutgoingChannel: ~Copyable, Sendable {
     }
 
     /// Does what a packet in the ring requires.
-    func follow(_ notice: OutgoingPath.Notice) throws(SendFailure) {
+    ///
+    /// - Returns: false when the consumer has closed the ring and does not take the packet: it is still to be sent.
+    func follow(_ notice: OutgoingPath.Notice) throws(SendFailure) -> Bool {
         switch notice {
         case .none: break
         case .wakeUp(let mayPoll):
             if mayPoll { waitForConsumerToWake() }
             try wakeConsumer()
         case .checkLiveness: try checkConsumerLives()
-        case .closing: try awaitEndOfRing()
+        case .closing: return try awaitEndOfRing()
         }
+        return true
     }
 
     /// The consumer closes the ring, and a packet was written meanwhile: waits until its fate is decided. At the
@@ -119,13 +125,12 @@ struct OutgoingChannel: ~Copyable, Sendable {
     ///
     /// No spin: it waits on a single processor too, makes a system call for each check, and yields each time, for as
     /// long as the consumer needs to run.
-    private func awaitEndOfRing() throws(SendFailure) {
+    ///
+    /// - Returns: whether it takes the packet.
+    private func awaitEndOfRing() throws(SendFailure) -> Bool {
         let deadline = isPortsEnd ? .distantPast : MonotonicInstant.after(Tuning.closingTimeout)
         while true {
-            if let isRead = path.withLock({ $0.isLastRead }) {
-                if isRead { return }
-                throw .peerClosed
-            }
+            if let isRead = path.withLock({ $0.isLastRead }) { return isRead }
             let events = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
             if .now > deadline || !events.isDisjoint(with: .hangUpOrError) { throw .peerClosed }
             sysYield()

@@ -78,7 +78,34 @@ struct OutgoingPath: Sendable {
     private var countStart = MonotonicInstant.distantPast
     private var lastLivenessCheck = MonotonicInstant.distantPast
 
+    /// Whether the consumer has closed the ring, perhaps because the port moves: then a packet that says so comes.
+    private(set) var awaitsMove = false
+    /// Whether the port has moved since there were rings, or an answer to the offer of some.
+    private var hasMoved = false
+
     init(use: RingPolicy) { self.use = use }
+
+    /// The port has moved. A sender may be waiting for the end of the ring: its memory is released by the next one. An
+    /// offer that is not answered will be, by the next owner.
+    mutating func portDidMove() {
+        switch phase {
+        case .agreed, .open, .refused: hasMoved = true
+        case .none, .offered: break
+        }
+    }
+
+    /// After a move: everything goes over the socket, and rings may be offered again. The caller holds the send lock.
+    ///
+    /// - Returns: what is to be released.
+    mutating func resetIfMoved() -> (RingProducer?, WakeSender?) {
+        if !hasMoved { return (nil, nil) }
+        defer {
+            awaitsMove = false
+            (hasMoved, usesRing, promisedCount, socketCount, wakeUpCount) = (false, false, 0, 0, 0)
+            (phase, producer, waker, sentCount) = (.none, nil, nil, 0)
+        }
+        return (producer, waker)
+    }
 
     /// Whether rings should be offered before a message is sent.
     mutating func isOfferDue() -> Bool {
@@ -224,6 +251,19 @@ struct OutgoingPath: Sendable {
 
     /// Whether the consumer has read data since the ring was found full, or since the last call.
     mutating func hasConsumerMoved() -> Bool { producer?.hasConsumerMoved() ?? true }
+
+    /// The consumer takes nothing more from the ring: all goes over the socket, also what was not taken. If the consumer
+    /// has ended, the socket says so.
+    mutating func ringDidClose() { (usesRing, promisedCount, phase, awaitsMove) = (false, 0, .refused, true) }
+
+    /// Changes the path to the socket for good.
+    ///
+    /// - Returns: false when that is not possible now: the consumer does not read what is in the ring.
+    mutating func leaveForGood() -> Bool {
+        if case .broken = leaveRing() { return false }
+        ringDidClose()
+        return true
+    }
 
     /// Changes the path to the socket, by which at least `count` packets go.
     ///

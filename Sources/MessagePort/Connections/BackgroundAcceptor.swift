@@ -79,11 +79,12 @@ final class BackgroundAcceptor: Sendable {
     func awaitQuery(of client: SocketConnection) {
         if client.isClosed || client.hasSentMessages { return }
         // The connection is retained until then, or until it ends, which is reported too. It may be watched already.
-        _ = try? IOThread.arrivals().add(client.descriptor.rawValue, .arrival, once: true) { [weak self] in
+        let key = try? IOThread.arrivals().add(client.descriptor.rawValue, .arrival, once: true) { [weak self] in
             guard let self, let (sockets, sink) = owner.object else { return }
             var hasReceived = false
             answer(client, sockets, sink, &hasReceived)
         }
+        if let key { client.queryWatch.store(key, ordering: .sequentiallyConsistent) }
     }
 
     private func answer(

@@ -74,4 +74,10 @@ protocol MessageSink: AnyObject, Sendable {
     ///
     /// - Returns: whether it gets them.
     func addTap(_ connection: SocketConnection, byteLimit: Int) -> Bool
+    /// Whether other processes of this user may send it receive rights.
+    var acceptsReceiveRights: Bool { get }
+    /// Begins to hand the port over, as its owner allows it. The answer goes over the connection.
+    ///
+    /// - Returns: false when the owner does not.
+    func beginHandOver(_ question: HandOverQuestion, over connection: SocketConnection) -> Bool
 }

@@ -17,7 +17,7 @@ extension PacketReceiver {
         let result = state.withLockIfAvailable { state in
             let result = receivePackets(
                 into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
-            return (hasMore: result.hasMore, mustUpdate: noteUnsignalledData(state.channel.path, at: connection))
+            return (hasMore: result.hasMore, mustUpdate: noteUnsignalledData(state.channel, at: connection))
         }
         if result?.mustUpdate == true { connection.updateInterest() }
         dropUnreadIfPortEnded(from: connection)
@@ -33,7 +33,11 @@ extension PacketReceiver {
     func receiveQuery(from connection: SocketConnection) throws(SystemError) -> Bool {
         let sink = connection.sink
         let mayHaveMore = try state.withLockIfAvailable { (state) throws(SystemError) in
-            if connection.isClosed || connection.isAwaitingRoom || state.channel.path.isOnRing { return false }
+            if connection.isClosed || connection.isAwaitingRoom || state.channel.path.isOnRing || isNowFrozen
+                || !state.channel.unread.isEmpty
+            {
+                return false
+            }
             switch try sysPeekPacket(connection.descriptor.rawValue) {
             case .wouldBlock: return true
             case .packet(let first): if PacketHeader.kind(ofPacketWith: first)?.isQuery != true { return false }
@@ -59,9 +63,11 @@ extension PacketReceiver {
         let sink = connection.sink
         state.withLockIfAvailable { state in
             for _ in 0..<Tuning.packetBudget {
-                if connection.isClosed || connection.isAwaitingRoom || state.channel.assembly.isBegun { return }
+                if isNowFrozen || connection.isClosed || connection.isAwaitingRoom || state.channel.assembly.isBegun {
+                    return
+                }
                 // The number of a connection may be ahead of the first one.
-                let next = state.channel.path.nextKind(on: connection)
+                let next = state.channel.nextKind(on: connection)
                 guard next == .probe || next == .credit || exceedingLimit && mayExceedLimit(of: sink, connection),
                     receivePacket(&state, sink, depth: .thorough, from: connection)
                 else { return }
@@ -75,6 +81,8 @@ extension PacketReceiver {
         return !sockets.quotas.isOver(connection.owner) && sink.isQueueShorter(thanLimitAnd: sockets.memberCount)
     }
 
+    private var isNowFrozen: Bool { isFrozen.load(ordering: .sequentiallyConsistent) }
+
     /// The port may have ended while its connection was being read, when its end found the lock taken.
     func dropUnreadIfPortEnded(from connection: SocketConnection) {
         if hasPortEnded.load(ordering: .sequentiallyConsistent) { dropUnread(from: connection) }
@@ -86,7 +94,7 @@ extension PacketReceiver {
     /// Does nothing while packets are being received: that may be further up this thread's stack, where the last
     /// reference to a port may be released; the receiving thread does it afterwards.
     func dropUnread(from connection: SocketConnection) {
-        if connection.isInherited { return }
+        if connection.isInherited || isNowFrozen { return }
         state.withLockIfAvailable { state in
             // The rest is closed with the socket.
             while !closingCount.isAtLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
@@ -94,10 +102,11 @@ extension PacketReceiver {
     }
 }
 
-extension IncomingPath {
+extension IncomingChannel {
     /// The kind of the next packet; nil when there is none, or it is not known.
     fileprivate mutating func nextKind(on connection: SocketConnection) -> PacketKind? {
-        if !isOnRing { return (try? sysPeekPacket(connection.descriptor.rawValue))?.kind }
-        return consumer?.peekHead().flatMap { PacketHeader.kind(ofPacketWith: $0) }
+        if let first = unread.first { return first.header.kind }
+        if !path.isOnRing { return (try? sysPeekPacket(connection.descriptor.rawValue))?.kind }
+        return path.consumer?.peekHead().flatMap { PacketHeader.kind(ofPacketWith: $0) }
     }
 }

@@ -54,10 +54,11 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Whether nothing new is read, because the peer's process is over its limits. At the port's end changed under the
     /// lock of the port's sockets.
     let isThrottled = Atomic<Bool>(false)
-    /// The ring that this end reads, closed with the connection or its port. Set once, when there are rings.
-    let ring = SetOnceReference<SharedRing>()
-    /// What this end contributes to the rings. Set once, before `ring`.
-    let ringEnd = SetOnceReference<RingEnd>()
+    /// The ring that this end reads, closed with the connection or its port. Changed under the lock of `state`, when
+    /// there are rings, and when the port has moved.
+    let ring = ReplaceableReference<SharedRing>()
+    /// What this end contributes to the rings. Set before `ring`.
+    let ringEnd = ReleasableReference<RingEnd>()
     /// Whether the ring may hold data for which no wake-up is pending. Changed under the lock of `state`.
     let hasUnsignalledData = Atomic<Bool>(false)
     /// The number of the polling period of a loop that polls the ring also while it handles messages; zero for none.
@@ -68,6 +69,8 @@ struct PacketReceiver: ~Copyable, Sendable {
     let hasPortEnded = Atomic<Bool>(false)
     /// What the port lets the peer send.
     let credit = PeerCredit()
+    /// Whether nothing is received, because the port is moving to another process.
+    let isFrozen = Atomic<Bool>(false)
 
     // MARK: Reading
 
@@ -90,7 +93,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             let result = receivePackets(into: sink, &state, limit: limit, depth: depth, from: connection)
             let isWithinMessage = state.channel.assembly.isBegun
             if endsPolling, !isWithinMessage, !result.hasMore { state.channel.path.endPollingIfEmpty() }
-            return (result, isWithinMessage, noteUnsignalledData(state.channel.path, at: connection))
+            return (result, isWithinMessage, noteUnsignalledData(state.channel, at: connection))
         }
         // What a polling loop cannot read now is reported otherwise.
         if result.isBlocked { connection.endPollingWhileHandling() }
@@ -111,6 +114,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     ) -> (count: Int, hasMore: Bool, isBlocked: Bool) {
         defer { if connection.isClosed { state.giveUp() } }
         state.mayReadOn = false
+        if isFrozen.load(ordering: .sequentiallyConsistent) { return (0, false, false) }
         var (count, isFirst) = (0, true)
         while count < limit {
             if connection.isAwaitingRoom || mustWaitUntilClosed(sink, connection) { return (count, false, true) }
@@ -155,8 +159,8 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Notes whether the ring may hold data for which no wake-up is pending.
     ///
     /// - Returns: whether that has changed for the port's receivers.
-    func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
-        let isNow = path.isUnsettled && !connection.isClosed
+    func noteUnsignalledData(_ channel: borrowing IncomingChannel, at connection: SocketConnection) -> Bool {
+        let isNow = channel.hasUnsignalledData && !connection.isClosed
         return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.isPortsEnd
     }
 
@@ -281,6 +285,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             let (isAwaited, isTokenTaken, hasOnlyObserved) = connection.messageDidBegin(header)
             if isTokenTaken { return connection.refuse(.malformedPacket) }
             if hasOnlyObserved { sink?.clientDidConnect() }
+            connection.announceMoveIfDue()
             // A dead port takes nothing.
             isWanted = header.answers == 0 ? sink != nil : isAwaited
             if isWanted, sink != nil, let quotas = connection.quotas(of: sink) {
@@ -337,12 +342,25 @@ struct PacketReceiver: ~Copyable, Sendable {
         case .portEnded:
             if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.otherPortDidEnd(.invalidated)
+        case .portMoved:
+            if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
+            connection.sender.credit.portDidMove()
+            connection.loseRings(&state.channel.path)
+            state.channel.awaitsOwner = true
+            connection.passCredentials(true)
+        case .ownerNamed:
+            if !state.channel.awaitsOwner { return connection.refuse(.malformedPacket) }
+            state.channel.awaitsOwner = false
+            connection.ownerDidChange(to: state.channel.lastSender)
         case .statisticsAsked(let token):
             if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             if let sink { connection.answerStatisticsQuery(token, about: sink) }
         case .tapAsked(let byteLimit):
             if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             if let sink { connection.beginTap(of: sink, byteLimit: byteLimit) }
+        case .handOverAsked(let question):
+            if !connection.isPortsEnd || connection.isAskingForMove { return connection.refuse(.malformedPacket) }
+            if let sink { connection.beginHandOver(of: sink, question) }
         case .probed(let probe, let token):
             if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.didReceive(probe, about: token)
@@ -350,50 +368,12 @@ struct PacketReceiver: ~Copyable, Sendable {
             if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.didReceiveAnswer(probe, about: token, hasReturned: hasReturned)
         // Queries go over connections of their own.
-        case .statistics, .tapAnswered, .shown, .violation: return connection.refuse(.malformedPacket)
+        case .statistics, .tapAnswered, .handOverAnswered, .shown, .violation:
+            return connection.refuse(.malformedPacket)
         case .refused(let code):
             connection.close(PortError(refusal: code))
             return false
         }
         return true
-    }
-
-    /// Makes a whole message of its bytes and descriptors, with its sender, its charge and its reply right.
-    private func decode(
-        _ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ charge: inout PeerCharge?,
-        _ sink: (any MessageSink)?, _ hasRoom: inout Bool, from connection: SocketConnection
-    ) -> Bool {
-        let confirmation = encoded.confirmation
-        var message = encoded.decoded(resolve: { connection.receivedRight(at: $0, with: $1) })
-        if message == nil { return connection.refuse(.malformedPacket) }
-        // The packet's header did not announce them.
-        if let count = message?.rightCount, count > 0 { charge?.add(ResourceUsage(bytes: count * ResourceUsage.right)) }
-        let target =
-            asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(connection, token: asks), confirming: confirmation)
-        message?.envelope.stamp(remoteSender: connection.peer, charge: charge.take(), replyTarget: target)
-        return deliver(&message, answering: answers, sink, &hasRoom, from: connection)
-    }
-
-    /// Delivers a message to the request that awaits it under the token, or to the port, for token zero: sets
-    /// `hasRoom` to whether that has room for another.
-    private func deliver(
-        _ message: inout MachMessage?, answering token: UInt64, _ sink: (any MessageSink)?, _ hasRoom: inout Bool,
-        from connection: SocketConnection
-    ) -> Bool {
-        if token != 0 {
-            connection.sender.credit.wasAnswered(token)
-            // No request awaits it any more: it is too late.
-            guard let target = connection.endAwaited(token), target.take() else { return true }
-            message?.envelope.dropCharge()  // it is complete
-            if let message { try? target.forward(message) }
-            return true
-        }
-        let target = message?.replyTarget?.confirmation == .queued ? message?.replyTarget : nil
-        if sink?.admitFromSocket(&message, &hasRoom, credit.account) == true {
-            target?.confirm(.queued)
-            return true
-        }
-        message?.replyTarget?.fail(PortError(.peerDied))
-        return sink == nil
     }
 }

@@ -196,6 +196,8 @@ extension PacketSender {
         }
         if isInLine || query.isGivenUp || mayWait && .now >= deadline { throw PortError(.sendTimedOut) }
         credit.noteUnanswered()
+        // The port may have moved, which a program that only sends has not read yet.
+        connection.receiveUnlessReceiving()
         return nil
     }
 
@@ -244,6 +246,7 @@ extension PacketSender {
         guard let query else { return nil }
         if try await !connection.waitForCredit(query, wait) {
             credit.noteUnanswered()
+            connection.receiveUnlessReceiving()
         } else if !credit.mayBegin {
             try await connection.pause(wait)
             return nil
@@ -261,7 +264,8 @@ extension PacketSender {
             credit.accept(grant)
             return true
         case .ended: if connection.isFoundDead() { throw connection.peerDidClose() }
-        case .full, .waiting, .received, .unavailable: break
+        case .unavailable: connection.receiveUnlessReceiving()  // the port may have moved
+        case .full, .waiting, .received: break
         }
         credit.excuse()
         return false
@@ -356,9 +360,12 @@ extension PacketSender {
     /// - Returns: false when there is no room for that.
     func openAccount(over connection: SocketConnection) throws(PortError) -> Bool {
         if credit.key != nil { return true }
-        let packet = SendCredit.naming()
-        guard try offer(packet, over: connection) else { return false }
-        credit.didName(packet)
+        let (packet, isOther) = (SendCredit.naming(), credit.willName())
+        guard try offer(packet, over: connection) else {
+            credit.didNotName(isOther: isOther)
+            return false
+        }
+        credit.didName(packet, isOther: isOther)
         return true
     }
 

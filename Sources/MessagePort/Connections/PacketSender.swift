@@ -73,9 +73,13 @@ struct PacketSender: ~Copyable, Sendable {
             } else if backlog.isIdle, !connection.isClosed,
                 let notice = channel.path.withLock({ $0.writePlain(header.words, firstWord: head, bytes) })
             {
-                didSend(size)
-                if token == 0 { credit.didBegin(asking: 0) }
-                do throws(SendFailure) { try channel.follow(notice) } catch { try settle(error, over: connection) }
+                if try follow(notice, over: connection) {
+                    didSend(size)
+                    if token == 0 { credit.didBegin(asking: 0) }
+                } else {
+                    channel.path.withLock { $0.ringDidClose() }
+                    waiting = Transmission(OutgoingMessage(id: id, bytes: bytes), asks: 0, answers: token)
+                }
             } else if try !offerPlain(
                 OutgoingPacket(header: header, firstWord: head, tail: bytes[...]), over: connection)
             {
@@ -91,6 +95,16 @@ struct PacketSender: ~Copyable, Sendable {
             unlock(over: connection)
         }
         return true
+    }
+
+    /// - Returns: whether the consumer of the ring takes the packet.
+    private func follow(_ notice: OutgoingPath.Notice, over connection: SocketConnection) throws(PortError) -> Bool {
+        do throws(SendFailure) {
+            return try channel.follow(notice)
+        } catch {
+            try settle(error, over: connection)
+            return true
+        }
     }
 
     /// Sends the backlog, and then a packet that is a whole message. The caller holds the lock.

@@ -15,6 +15,15 @@ struct PeerCredit: ~Copyable, Sendable {
     /// What it has asked and is not answered: that is done without the lock of the receiver.
     private let question = Mutex<CreditQuestion?>(nil)
 
+    /// The number that the connection had at another process, until it gets another; zero for none.
+    let formerKey = Atomic<UInt64>(0)
+
+    /// How many numbers the peer may still choose: one, and another for each time that the port has moved.
+    let renames = Atomic<Int>(1)
+
+    /// The number under which the peer may ask.
+    var key: UInt64 { account?.key ?? formerKey.load(ordering: .relaxed) }
+
     /// The account of what the peer may send; nil before the connection has a number.
     var account: ReceivedCredit? {
         let number = accountNumber.load(ordering: .relaxed)
@@ -29,8 +38,15 @@ struct PeerCredit: ~Copyable, Sendable {
     }
 
     func didOpen(_ account: ReceivedCredit) {
+        formerKey.store(0, ordering: .relaxed)
         accountKey.store(account.key, ordering: .relaxed)
         accountNumber.store(account.index + 1, ordering: .relaxed)
+    }
+
+    /// Its account is closed.
+    func didClose() {
+        accountNumber.store(0, ordering: .relaxed)
+        accountKey.store(0, ordering: .relaxed)
     }
 
     func ask(_ asked: CreditQuestion) {
@@ -44,9 +60,16 @@ struct PeerCredit: ~Copyable, Sendable {
 extension PacketReceiver {
     /// The connection has got the number under which the port counts its messages.
     ///
-    /// - Returns: false when it had one.
+    /// - Returns: false when it had one, and the port has not moved since.
     func openCredit(_ key: UInt64, _ sink: (any MessageSink)?, over connection: SocketConnection) -> Bool {
-        if !connection.isPortsEnd || credit.account != nil { return false }
+        if !connection.isPortsEnd { return false }
+        if credit.renames.load(ordering: .relaxed) <= 0 { return false }
+        credit.renames.subtract(1, ordering: .relaxed)
+        // The notice of a move has crossed with a number that was chosen before.
+        if credit.account != nil {
+            sink?.endCredit(of: connection)
+            credit.didClose()
+        }
         guard let index = sink?.openCredit(key, of: connection.owner) else { return true }
         credit.didOpen(ReceivedCredit(index: index, key: key))
         // Its end may have been handled before.

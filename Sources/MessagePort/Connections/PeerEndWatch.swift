@@ -30,7 +30,8 @@ final class PeerEndWatch: Sendable {
     static func deliver(_ notices: [DeathNotice], of connection: SocketConnection) {
         if notices.isEmpty { return }
         var reason = connection.endReason
-        if reason == nil {
+        // The kernel knows the first owner by the socket, and no later one.
+        if reason == nil, !connection.hasNewOwner.load(ordering: .acquiring) {
             do throws(SystemError) {
                 let process = SharedDescriptor(try sysPeerProcess(connection.descriptor.rawValue))
                 reason = try sysEnd(openedAs: process.rawValue).map { PortEndReason($0) }
@@ -38,8 +39,8 @@ final class PeerEndWatch: Sendable {
             } catch {
                 if error.code == ESRCH { reason = .processEnded }
             }
-            reason = connection.noteEnd(reason)
         }
+        reason = connection.noteEnd(reason)
         for notice in notices { notice.notify(reason ?? .unknown) }
     }
 

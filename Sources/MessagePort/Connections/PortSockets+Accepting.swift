@@ -62,13 +62,12 @@ extension PortSockets {
     private func tryAcceptOne(
         for sink: any MessageSink, _ policy: PeerPolicy, _ client: inout SocketConnection?, _ foundNone: inout Bool
     ) throws(SystemError) -> Bool {
-        guard let accepted = try accept() else {
-            foundNone = true
+        guard let (socket, isOfFormer) = try accept() else {
+            // While it is frozen, clients may wait.
+            foundNone = state.withLock { $0.phase != .frozen }
             return false
         }
-        let mayStay = DescriptorShares().admits(accepted.raw)
-        let socket = SharedDescriptor(connection: accepted)
-        guard mayStay else {
+        guard DescriptorShares().admits(socket.rawValue) else {
             SocketConnection.sendRefusal(.descriptorLimit, to: socket)
             return true
         }
@@ -79,6 +78,7 @@ extension PortSockets {
             return true
         }
         do throws(PortError) {
+            if isOfFormer { connection.mustAnnounceMove.store(true, ordering: .relaxed) }
             try add(connection, isAccepted: true)
             client = connection
         } catch {
@@ -109,6 +109,7 @@ extension PortSockets {
     private func resumeListener() {
         ReservedDescriptor.shared.restore()
         state.withLock { state in
+            if state.phase == .frozen { return }
             if state.phase == .listenerPaused { state.phase = .open }
             guard let listener = state.listener?.descriptor.raw else { return }
             try? epoll.modify(listener, .readable, key: Self.listenerKey)
@@ -116,25 +117,31 @@ extension PortSockets {
         background.object?.accept()  // this is the I/O thread
     }
 
-    private func accept() throws(SystemError) -> FileDescriptor? {
+    /// - Returns: a client, and whether it may have connected when the port was another process's.
+    private func accept() throws(SystemError) -> (SharedDescriptor, isOfFormer: Bool)? {
         // Under the lock, so that the listener is not closed, and its number reused, before the call.
-        let result = state.withLock { state -> Result<CInt?, SystemError> in
-            guard let number = state.listener?.descriptor.raw else { return .success(nil) }
+        let result = state.withLock { state -> Result<(CInt, Bool)?, SystemError> in
+            guard state.phase != .frozen, let number = state.listener?.descriptor.raw else { return .success(nil) }
             do throws(SystemError) {
-                return .success(try sysAccept(number)?.release())
+                guard let accepted = try sysAccept(number) else {
+                    state.hasFormerBacklog = false
+                    return .success(nil)
+                }
+                return .success((accepted.release(), state.hasFormerBacklog))
             } catch {
                 return .failure(error)
             }
         }
-        return try result.get().map { FileDescriptor(owning: $0) }
+        guard let (number, isOfFormer) = try result.get() else { return nil }
+        return (SharedDescriptor(connection: FileDescriptor(owning: number)), isOfFormer)
     }
 
     /// Accepts a connection only to refuse it because no descriptor is left.
     private func refuseOne() -> Bool {
-        guard let accepted = try? accept() else { return false }
+        guard let (accepted, _) = (try? accept()) ?? nil else { return false }
         // Closed here when it holds no data, so that the spare descriptor exists again when this returns. Data from the
         // peer may delay the thread that closes it: then the spare one is made again at one of the next polls.
-        SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(connection: accepted))
+        SocketConnection.sendRefusal(.descriptorLimit, to: accepted)
         return true
     }
 }

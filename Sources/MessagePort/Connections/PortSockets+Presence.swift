@@ -12,6 +12,9 @@ final class PipeEnd: Sendable {
     let descriptor: SharedDescriptor  // immutable
     private let account: (quotas: PeerQuotas, owner: PeerID)?  // immutable
 
+    /// The process that sent it.
+    var owner: PeerID? { account?.owner }
+
     init(_ descriptor: SharedDescriptor, in account: (quotas: PeerQuotas, owner: PeerID)? = nil) {
         self.descriptor = descriptor
         self.account = account
@@ -57,6 +60,9 @@ extension PortSockets {
         return end != nil  // released without the lock
     }
 
+    /// The read ends that are watched.
+    var readEnds: [UInt64: PipeEnd] { state.withLock { $0.readEnds } }
+
     /// The last end of a pipe may be gone.
     func handleHangUp(_ report: EpollReport, of sink: any MessageSink) {
         guard !report.events.isDisjoint(with: .hangUpOrError), unwatch(readEnd: report.key) else { return }
@@ -101,9 +107,18 @@ extension SocketConnection {
     ///
     /// - Returns: nil when that is no end of a pipe.
     func receivedRight(at address: PortAddress, with end: SharedDescriptor?) -> SendRight? {
-        guard let end else { return RightsTable.shared.right(receivedAt: address) }
-        guard let received = ReceivedEnd(end, from: owner) else { return nil }
+        RightsTable.shared.right(receivedAt: address, with: end, from: owner)
+    }
+}
+
+extension RightsTable {
+    /// The right to a port at an address in a message, with the end that came with it from a process.
+    ///
+    /// - Returns: nil when that is no end of a pipe.
+    func right(receivedAt address: PortAddress, with end: SharedDescriptor?, from sender: PeerID?) -> SendRight? {
+        guard let end else { return right(receivedAt: address) }
+        guard let received = ReceivedEnd(end, from: sender) else { return nil }
         end.noteIsRetained()
-        return RightsTable.shared.right(receivedAt: address, with: received)
+        return right(receivedAt: address, with: received)
     }
 }

@@ -11,6 +11,9 @@ import Synchronization
 package final class PortSockets: Sendable {
     struct State: ~Copyable {
         var listener: Listener?
+        /// Whether clients may wait that have connected before this process listened at a port that has come: to them the
+        /// kernel names the former owner.
+        var hasFormerBacklog = false
         /// The I/O thread's watch of the listener.
         var backgroundWatch: UInt64?
         var lastKey: UInt64 = listenerKey
@@ -35,6 +38,7 @@ package final class PortSockets: Sendable {
         case open
         /// The listener is not watched for a moment.
         case listenerPaused
+        case frozen  // by a move to another process
         case closed
     }
 
@@ -104,6 +108,7 @@ package final class PortSockets: Sendable {
             old = state.listener.take()
             if let gone = old?.descriptor.raw { epoll.remove(gone) }
             (oldWatch, state.backgroundWatch) = (state.backgroundWatch, watch)
+            state.hasFormerBacklog = listener.hasMoved
             state.listener = consume listener
             return .success((address, true))
         }
@@ -133,6 +138,10 @@ package final class PortSockets: Sendable {
             state.lastKey = key
             state.members[key] = connection
             state.keys[ObjectIdentifier(connection)] = key
+            // It was accepted before the port was frozen, and nothing was received over it.
+            if state.phase == .frozen, isAccepted {
+                connection.receiver.isFrozen.store(true, ordering: .sequentiallyConsistent)
+            }
             return .success(key)
         }
         guard let key = try result.get() else { return }
@@ -160,7 +169,7 @@ package final class PortSockets: Sendable {
     /// Registers the connection's current interest with the kernel, under the lock, so that the last change wins.
     func updateInterest(in connection: SocketConnection) {
         let isLost = state.withLock { state in
-            guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
+            guard let key = state.keys[ObjectIdentifier(connection)], !connection.isFrozen else { return false }
             let interest = connection.interest
             if interest == state.pausedInterests[key] ?? .arrival { return false }
             if state.unwatched.contains(key) {

@@ -37,9 +37,12 @@ struct PresencePipes<End: Sendable>: Sendable {
     /// The pipe whose end travels with rights.
     private var open: Pipe?
     /// The pipe whose end the port has released.
-    private var released: UInt64?
+    private(set) var released: UInt64?
     /// The pipes of clients that passed on a right that they had found by its name.
-    private var announced: Set<UInt64> = []
+    private(set) var announced: Set<UInt64> = []
+
+    /// The pipe whose end travels with rights.
+    var opened: (end: End, key: UInt64)? { open.map { ($0.end, $0.key) } }
 
     mutating func beginCounting() { isCounting = true }
 
@@ -75,6 +78,16 @@ struct PresencePipes<End: Sendable>: Sendable {
         guard released == nil, let pipe = open.take() else { return nil }
         released = pipe.key
         return pipe.end
+    }
+
+    /// Continues the pipes of a port of another process.
+    mutating func resume(
+        isCounting: Bool, open: (end: End, key: UInt64)?, released: UInt64?, announced: some Sequence<UInt64>
+    ) {
+        if isCounting { self.isCounting = true }
+        self.open = open.map { Pipe(key: $0.key, end: $0.end) }
+        self.released = released
+        self.announced = Set(announced)
     }
 
     /// The kernel reports that the last end of a pipe is gone.

@@ -146,9 +146,11 @@ extension MachMessage {
     ///
     /// - Throws: `sendTimedOut` when the connection to one of the ports has no room until the deadline;
     ///   `descriptorLimit`, `descriptorsInFlight`, `systemCallFailed`; those of the encoding.
-    func encoded(until deadline: inout SendDeadline) throws(PortError) -> OutgoingMessage {
+    func encoded(
+        until deadline: inout SendDeadline, moving moves: PortMoves? = nil
+    ) throws(PortError) -> OutgoingMessage {
         while true {
-            switch try encodedOrFull() {
+            switch try encodedOrFull(moving: moves) {
             case .success(let message): return message
             case .failure(let full):
                 let instant = deadline.fix()
@@ -159,9 +161,11 @@ extension MachMessage {
     }
 
     /// The same in a task, which blocks no thread.
-    nonisolated(nonsending) func encoded(waiting wait: TaskWaiter) async throws(PortError) -> OutgoingMessage {
+    nonisolated(nonsending) func encoded(
+        waiting wait: TaskWaiter, moving moves: PortMoves? = nil
+    ) async throws(PortError) -> OutgoingMessage {
         while true {
-            switch try encodedOrFull() {
+            switch try encodedOrFull(moving: moves) {
             case .success(let message): return message
             case .failure(let full): try await full.connection.waitForRoom(wait)
             }
@@ -171,11 +175,13 @@ extension MachMessage {
     /// The same without waiting.
     ///
     /// - Returns: a connection that has no room, or the message.
-    func encodedOrFull() throws(PortError) -> Result<OutgoingMessage, BlockedConnection> {
+    func encodedOrFull(
+        moving moves: PortMoves? = nil
+    ) throws(PortError) -> Result<OutgoingMessage, BlockedConnection> {
         while true {
             if let full = try announceRights() { return .failure(BlockedConnection(connection: full)) }
             do throws(PortError) {
-                return .success(try OutgoingMessage(self))
+                return .success(try OutgoingMessage(self, moving: moves?.descriptors ?? []))
             } catch {
                 // Another thread has connected a right since: it is to be announced, too.
                 guard error.code == .sendTimedOut else { throw error }

@@ -54,7 +54,12 @@ package final class RemotePort: PortEndpoint {
         if isInherited { throw PortError(.forkedProcess).at("the port at \(portAddress.path)") }
     }
 
-    package func owner() throws(PortError) -> PeerIdentity { try reached().peer }
+    package func owner() throws(PortError) -> PeerIdentity {
+        let connection = try reached()
+        // Perhaps that the port has moved. An end stays unread: until it is read, it says that the process has ended.
+        if connection.hasArrival { connection.receiveUnlessReceiving() }
+        return connection.peer
+    }
 
     package func address() -> PortAddress { portAddress }
 

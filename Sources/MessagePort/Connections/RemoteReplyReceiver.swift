@@ -5,8 +5,8 @@ import PortSystem
 
 /// Replies over a connection to the message that asked with a token.
 final class RemoteReplyReceiver: ReplyReceiver {
-    private let connection: SocketConnection  // immutable
-    private let token: UInt64  // immutable
+    let connection: SocketConnection  // immutable
+    let token: UInt64  // immutable
 
     init(_ connection: SocketConnection, token: UInt64) {
         self.connection = connection

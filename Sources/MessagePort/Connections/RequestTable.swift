@@ -32,6 +32,12 @@ struct RequestTable: Sendable {
     /// Whether the peer awaits a reply.
     var hasUnanswered: Bool { !unanswered.isEmpty }
 
+    /// The tokens under which the peer awaits replies.
+    var unansweredTokens: Set<UInt64> { Set(unanswered.keys) }
+
+    /// Continues what another process has begun: the next token is a higher one.
+    mutating func resume(after token: UInt64) { lastToken = max(lastToken, token) }
+
     func isAwaited(_ token: UInt64) -> Bool { awaited[token] != nil }
     func isUnanswered(_ token: UInt64) -> Bool { unanswered[token] != nil }
     /// Whether only the receiver of the peer's request can answer it.

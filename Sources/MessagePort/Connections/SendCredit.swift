@@ -16,11 +16,11 @@ struct SendCredit: ~Copyable, Sendable {
     /// How many messages were sent since the connection has its number.
     private let sent = Atomic<UInt64>(0)
     /// The same for the port; set with the number of the connection, if there is memory for it.
-    private let published = SetOnceReference<SharedWord>()
+    private let published = ReplaceableReference<SharedWord>()
     /// Its file, until the port has it.
-    private let publishedFile = SetOnceReference<ReleasableReference<SharedDescriptor>>()
+    private let publishedFile = ReplaceableReference<ReleasableReference<SharedDescriptor>>()
     /// What the port has granted; set when it first grants something.
-    private let grantWord = SetOnceReference<SharedWord>()
+    private let grantWord = ReplaceableReference<SharedWord>()
     /// The token under which the last message asked; zero when it asked for nothing.
     private let lastToken = Atomic<UInt64>(0)
     /// The last token under which an answer came.
@@ -31,6 +31,9 @@ struct SendCredit: ~Copyable, Sendable {
     private let isExcused = Atomic<Bool>(true)
     /// Whether the port cannot be asked: the room is the connection's.
     private let isUnlimited: Atomic<Bool>
+
+    /// Whether the port has moved to another process, which does not know the number.
+    private let mustRename = Atomic<Bool>(false)
 
     /// Until when the port is not asked again, in nanoseconds: it did not answer, because its process is stopped, or only
     /// its busy threads may answer.
@@ -71,7 +74,14 @@ struct SendCredit: ~Copyable, Sendable {
     /// The number under which the port knows the connection; nil before it was sent.
     var key: UInt64? {
         let key = ownKey.load(ordering: .relaxed)
-        return key == 0 ? nil : key
+        return key == 0 || mustRename.load(ordering: .relaxed) ? nil : key
+    }
+
+    /// The port has moved to another process: what was granted before may still be sent, and then the connection gets
+    /// another number. May be called by any thread.
+    func portDidMove() {
+        if ownKey.load(ordering: .relaxed) != 0 { mustRename.store(true, ordering: .relaxed) }
+        unaskableUntil.store(0, ordering: .relaxed)
     }
 
     /// The packet that gives the connection a number, which no other process can guess.
@@ -79,8 +89,19 @@ struct SendCredit: ~Copyable, Sendable {
         OutgoingPacket(header: PacketHeader(kind: .credit, asks: UInt64.random(in: 1 ... .max)))
     }
 
+    /// Called before a number is sent: the port may move again from now on.
+    ///
+    /// - Returns: whether the connection had another one before.
+    func willName() -> Bool { mustRename.exchange(false, ordering: .relaxed) }
+
+    /// It was not sent.
+    func didNotName(isOther: Bool) { if isOther { mustRename.store(true, ordering: .relaxed) } }
+
     /// The packet was sent: messages are counted from now on.
-    func didName(_ packet: OutgoingPacket) {
+    func didName(_ packet: OutgoingPacket, isOther: Bool) {
+        if isOther {
+            _ = (published.remove(), publishedFile.remove(), grantWord.remove())
+        }
         sent.store(0, ordering: .relaxed)
         if let (word, file) = try? SentCount.make() {
             published.set(word)

@@ -62,13 +62,17 @@ extension SocketConnection: ReplyConnection {
     /// As `send`, in a task, which blocks no thread while it waits for the send lock and for room.
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError) {
         try checkProcess()
-        let encoded = try await message.encoded(waiting: wait)
+        let moves = try await beginMoves(of: message, waiting: wait)
+        let encoded = try await message.encoded(waiting: wait, moving: moves)
         var transmission = try begin(message, encoded, answering: 0)
         do throws(PortError) {
             try await sender.transmit(&transmission, waiting: wait, over: self)
+            try await moves?.waitUntilTaken(waiting: wait, over: self)
         } catch {
-            forget(token: transmission.asks)
-            throw error
+            if moves?.end(because: error) != true {
+                forget(token: transmission.asks)
+                throw error
+            }
         }
         didSend(transmission)
     }

@@ -11,9 +11,13 @@ extension SocketConnection {
     /// Offers rings to the port's end, when it is time. The caller holds the send lock.
     func offerRingsIfDue() {
         if isPortsEnd { return }
-        let (isDue, isOffered) = sender.channel.path.withLock { ($0.isOfferDue(), $0.isOffered) }
-        // A program that only sends reads nothing, and would never see the answer.
-        if isOffered { receiveUnlessReceiving() }
+        let (isDue, isOffered, awaitsMove, former) = sender.channel.path.withLock { path in
+            let former = path.resetIfMoved()
+            return (path.isOfferDue(), path.isOffered, path.awaitsMove, former)
+        }
+        withExtendedLifetime(former) {}  // released without the lock
+        // A program that only sends reads nothing, and would never see the answer, or that the port has moved.
+        if isOffered || awaitsMove { receiveUnlessReceiving() }
         if isOffered || !isDue { return }
         do throws(SystemError) {
             let (end, descriptors) = try RingEnd.make()
@@ -51,7 +55,7 @@ extension SocketConnection {
         -> Bool
     {
         guard isPortsEnd, !path.wasOffered, 1...2 ~= header.descriptorCount else { return false }
-        path.wasOffered = true
+        path.didOffer()
         var answer = OutgoingPacket(header: PacketHeader(kind: .ringAnswer))
         if header.totalLength == UInt64(SharedRing.memorySize), RingPolicy.standard != .never,
             let memory = descriptors.flatMap(Self.mapMemory), let sockets = sink?.sockets,
@@ -87,6 +91,16 @@ extension SocketConnection {
             openRings(end, memory, channel: descriptors?.dropFirst().first, &path)
         }
         return true
+    }
+
+    /// The port has moved, and its old owner has wound the rings up: new ones can be earned. The caller holds the lock
+    /// of the receiver.
+    func loseRings(_ path: inout IncomingPath) {
+        path.portDidMove()
+        receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent)
+        receiver.ring.remove()?.close()
+        receiver.ringEnd.release()?.wakeChannel.end()
+        sender.channel.path.withLock { $0.portDidMove() }
     }
 
     /// Opens the rings, when both ends have the other's memory.

@@ -79,8 +79,11 @@ package final class SocketConnection: Sendable {
         /// Other ports that receive from the connection because they await replies over it.
         var listeners: [WeakReference<PortSockets>] = []
 
-        /// Whether something at this end waits for a reply, or for the other port's end.
-        var isNeeded: Bool { requests.awaitsReply || !deathNotices.isEmpty }
+        /// Whether the backlog is to be sent, also when the right is gone.
+        var mustFlush = false
+
+        /// Whether something at this end waits for a reply, for the other port's end, or for room.
+        var isNeeded: Bool { requests.awaitsReply || !deathNotices.isEmpty || mustFlush }
 
         /// Whether nothing at the right's end needs the connection any more.
         var isDone: Bool { life.hasLostOwnSide && !isNeeded }
@@ -101,7 +104,16 @@ package final class SocketConnection: Sendable {
         case messages
     }
 
-    package let peer: PeerIdentity  // immutable
+    /// The process at the other end, or that has made the connection, as the kernel knew it then.
+    let firstPeer: PeerIdentity  // immutable
+    /// The process that has the port since that has moved, at the right's end.
+    let newOwner = Mutex<PeerIdentity?>(nil)
+    /// Whether there is one. Stored after `newOwner`.
+    let hasNewOwner = Atomic<Bool>(false)
+    /// Whether the peer had connected before the port was this process's, and does not know that it has moved.
+    let mustAnnounceMove = Atomic<Bool>(false)
+    /// Whether the peer asks that the port be handed over, over this connection, which is for that alone.
+    let asksForMove = Atomic<Bool>(false)
     /// The process in whose account the connection is.
     let owner: PeerID  // immutable
     let descriptor: SharedDescriptor  // immutable
@@ -117,6 +129,8 @@ package final class SocketConnection: Sendable {
     private let knownQuotas = SetOnceReference<PeerQuotas>()
     /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without.
     private let hasFailed = Atomic<Bool>(false)
+    /// The key of the I/O thread's watch for a query of the peer; zero for none.
+    let queryWatch = Atomic<UInt64>(0)
     /// Whether the peer has asked about the port.
     let hasObserved = Atomic<Bool>(false)
     /// Whether the peer has sent the read end of a pipe.
@@ -136,9 +150,9 @@ package final class SocketConnection: Sendable {
         self.portAddress = portAddress
         sender = PacketSender(descriptor, isPortsEnd: port != nil, hasAddress: portAddress != nil)
         self.port = port.map { ReleasableReference($0) }
-        self.peer = if let peer { peer } else { try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue)) }
-        owner = PeerID(self.peer, on: descriptor.rawValue)
-        ConnectionTable.shared.add(way ?? .connected(descriptor), as: self.peer.connection)
+        firstPeer = if let peer { peer } else { try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue)) }
+        owner = PeerID(firstPeer, on: descriptor.rawValue)
+        ConnectionTable.shared.add(way ?? .connected(descriptor), as: firstPeer.connection)
     }
 
     /// Takes over a socket that is connected to a port, at the right's end.
@@ -149,7 +163,7 @@ package final class SocketConnection: Sendable {
     }
 
     deinit {
-        if isInherited { ConnectionTable.shared.removeInherited(peer.connection) }
+        if isInherited { ConnectionTable.shared.removeInherited(number) }
         close(PortError(.peerDied))
     }
 
@@ -170,6 +184,14 @@ package final class SocketConnection: Sendable {
         return found
     }
 
+    /// The process at the other end.
+    package var peer: PeerIdentity {
+        hasNewOwner.load(ordering: .acquiring) ? newOwner.withLock { $0 } ?? firstPeer : firstPeer
+    }
+
+    /// The number of the connection in this process.
+    var number: UInt64 { firstPeer.connection }
+
     var hasRings: Bool { receiver.ring.object != nil }
 
     /// Sets when rings are offered from now on.
@@ -184,7 +206,7 @@ package final class SocketConnection: Sendable {
 
     /// Whether the port at the other end is known to be gone.
     private var isKnownDead: Bool {
-        isClosed || state.withLock { $0.life.hasLostOtherPort } || sender.channel.path.withLock { $0.isClosed }
+        isClosed || state.withLock { $0.life.hasLostOtherPort }
     }
 
     /// Why the port at the other end is gone; nil when that is not known.
@@ -218,8 +240,9 @@ package final class SocketConnection: Sendable {
         return isKnownDead
     }
 
-    /// Ends the connection: requests that await a reply fail with `reason`, the peer sees the end at once.
-    func close(_ reason: PortError) {
+    /// Ends the connection: requests that await a reply fail with `reason`, the peer sees the end at once; with
+    /// `shutsDown` false it sees nothing, because the connection goes on in another process.
+    func close(_ reason: PortError, shutsDown: Bool = true) {
         if isInherited { return }
         typealias Cleanup = (State, unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void])
         let cleanup = state.withLock { state -> Cleanup? in
@@ -236,10 +259,10 @@ package final class SocketConnection: Sendable {
             return (old, unanswered, abandoned)
         }
         guard let (old, unanswered, abandoned) = cleanup else { return }
-        ConnectionTable.shared.remove(peer.connection)
+        ConnectionTable.shared.remove(number)
         receiver.ring.object?.close()
         receiver.ringEnd.object?.wakeChannel.end()
-        sysShutDown(descriptor.rawValue)  // also wakes a loop that sleeps
+        if shutsDown { sysShutDown(descriptor.rawValue) }  // also wakes a loop that sleeps
         // A connection that waited until descriptors are closed may be out of its set: its end must be seen.
         if !isPortsEnd, receiver.closingCount.setWaiting(nil, receiver.isThrottled) { updateInterest() }
         _ = sender.backlog.withLock { backlog in
@@ -262,6 +285,7 @@ package final class SocketConnection: Sendable {
             return !state.isNeeded
         }
         if isIdle { close(PortError(.deadName)) }
+        closeIfFlushed()
     }
 
     /// The port at this end is gone: the peer can send nothing more, unread data is dropped, and the connection ends as
@@ -331,13 +355,17 @@ extension SocketConnection {
         try checkProcess()
         if try sendPlain(&message, answering: token, until: deadline) { return }
         var deadline = deadline
-        let encoded = try message.encoded(until: &deadline)
+        let moves = try message.parts.hasReceiveRight ? beginMoves(of: message, until: &deadline) : nil
+        let encoded = try message.encoded(until: &deadline, moving: moves)
         var transmission = try begin(message, encoded, answering: token)
         do throws(PortError) {
             try sender.transmit(&transmission, until: deadline, over: self)
+            try moves?.waitUntilTaken(until: deadline.fix(), over: self)
         } catch {
-            forget(token: transmission.asks)
-            throw error
+            if moves?.end(because: error) != true {
+                forget(token: transmission.asks)
+                throw error
+            }
         }
         didSend(transmission)
     }
@@ -369,5 +397,6 @@ extension SocketConnection {
     func roomDidCome() {
         sender.backlog.withLock { $0.isWatched = false }
         flush()
+        closeIfFlushed()
     }
 }

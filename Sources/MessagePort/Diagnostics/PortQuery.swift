@@ -10,11 +10,12 @@ struct PortQuery: Sendable {
     /// Readable when a packet has come.
     var rawValue: CInt { socket.rawValue }
 
-    /// Sends the query, which has no payload, over a connection to the port; nil when the other side is gone.
+    /// Sends the query over a connection to the port; nil when the other side is gone.
     ///
     /// - Throws: `descriptorLimit`, `systemCallFailed`.
-    init?(_ header: PacketHeader, over socket: SharedDescriptor) throws(PortError) {
-        guard try PortError.converting(sysSendPacket(socket.rawValue, head: header.words)) == .sent else { return nil }
+    init?(_ header: PacketHeader, payload: ArraySlice<UInt8> = [], over socket: SharedDescriptor) throws(PortError) {
+        let outcome = try PortError.converting(sysSendPacket(socket.rawValue, head: header.words, body: payload))
+        if outcome != .sent { return nil }
         self.socket = socket
     }
 

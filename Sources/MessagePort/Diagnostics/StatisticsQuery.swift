@@ -139,10 +139,13 @@ package struct StatisticsQuery: ~Copyable {
         let reports = epoll.wait(until: deadline)
         for report in reports {
             let index = Int(report.key)
-            guard let query = open.removeValue(forKey: index)?.query else { continue }
-            if case .statistics(let statistics, Self.token)? = (try? query.receive()) ?? nil {
-                answers[index] = .answered(statistics)
+            guard let query = open[index]?.query else { continue }
+            switch (try? query.receive()) ?? nil {
+            case .statistics(let statistics, Self.token)?: answers[index] = .answered(statistics)
+            case .portMoved?, .ownerNamed?: continue  // the next owner answers
+            default: break
             }
+            open[index] = nil
             epoll.remove(query.rawValue)
         }
         return !reports.isEmpty
@@ -177,7 +180,7 @@ extension SendRight {
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func statistics(within limit: Duration) throws(PortError) -> PortStatistics? {
         try destination.checkProcess()
-        if let localPort = destination as? LocalPort { return localPort.isDead ? nil : localPort.statistics }
+        if let known = localStatistics { return known }
         guard let address = try addressToAsk() else { return nil }
         return try StatisticsQuery.ask([address], until: .after(limit))[0].statistics
     }
@@ -191,9 +194,15 @@ extension SendRight {
     nonisolated(nonsending) public func statistics(within limit: Duration) async throws(PortError) -> PortStatistics? {
         if Task.isCancelled { throw PortError(.cancelled) }
         try destination.checkProcess()
-        if let localPort = destination as? LocalPort { return localPort.isDead ? nil : localPort.statistics }
+        if let known = localStatistics { return known }
         guard let address = try addressToAsk() else { return nil }
         return try await StatisticsQuery.ask([address], until: .after(limit))[0].statistics
+    }
+
+    /// What a port of this process has counted; nil when it has ended. No value when another process has the port.
+    private var localStatistics: PortStatistics?? {
+        guard let localPort = destination as? LocalPort, localPort.successor == nil else { return nil }
+        return .some(localPort.isDead ? nil : localPort.statistics)
     }
 
     /// Where the port is; of a right to a name the present owner.

@@ -7,8 +7,9 @@
 //
 // kinds: 1 bytes; 2 send right, its port's address; 3 descriptor, no bytes, the next one of the message; 4 reply port, an
 // address, at most one and before all components; 5 and 6 the same as 2 and 4, with the end of a pipe, the next
-// descriptor of the message; 7 the same as 5, with the end of the last record before it that has its address and one.
-// The components are in the sender's order.
+// descriptor of the message; 7 the same as 5, with the end of the last record before it that has its address and one; 8
+// receive right, no bytes, its port is inside the next descriptor of the message. The components are in the sender's
+// order.
 
 import PortSystem
 
@@ -28,11 +29,13 @@ struct EncodedMessage: Sendable {
     var size: Int { payload.count + tail.count }
 
     /// Decodes the message. A message of only a few bytes keeps the memory in which they arrived. `resolve` converts an
-    /// address, and the end that came with it, to a right; to nil when that is no such end.
+    /// address, and the end that came with it, to a right; to nil when that is no such end. `restore` converts the
+    /// descriptor of a receive right to that.
     ///
     /// - Returns: the message; nil when the payload is malformed.
     consuming func decoded<Failure: Error>(
-        resolve: (PortAddress, SharedDescriptor?) throws(Failure) -> SendRight?
+        resolve: (PortAddress, SharedDescriptor?) throws(Failure) -> SendRight?,
+        restore: (SharedDescriptor) -> MachMessage.Component? = { _ in nil }
     ) throws(Failure) -> MachMessage? {
         if componentCount == 1, tail.isEmpty, descriptors.isEmpty, let bytes = removeOnlyBytes() {
             return MachMessage(id: id, bytes: bytes)
@@ -58,6 +61,11 @@ struct EncodedMessage: Sendable {
             case .descriptor:
                 guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
                 message.parts.append(.descriptor(descriptor))
+            case .receiveRight:
+                guard body.isEmpty, let descriptor = unclaimed.popFirst(), let right = restore(descriptor) else {
+                    return nil
+                }
+                message.parts.append(right)
             case .right, .countedRight, .sharedRight, .replyPort, .countedReplyPort:
                 guard let address = Self.address(payload[body]) else { return nil }
                 var end: SharedDescriptor?

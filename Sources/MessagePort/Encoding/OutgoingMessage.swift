@@ -30,10 +30,14 @@ struct OutgoingMessage: Sendable {
     var size: Int { tailStart + tail.count }
 
     /// Encodes a message whose payload has at most `limit` bytes. Ports of this process to which it has rights get
-    /// addresses.
+    /// addresses. The ports of receive rights are inside descriptors, of which there is one for each: otherwise it throws
+    /// `notTransferable`.
     ///
     /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot go to another process.
-    init(_ message: borrowing MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
+    init(
+        _ message: borrowing MachMessage, limit: Int = MessageLimits.payload, moving moved: [SharedDescriptor] = []
+    ) throws(PortError) {
+        var moved = moved[...]
         let replyPort = message.replyPort
         let counts = PartCounts(message.parts, hasReplyPort: replyPort != nil)
         try counts.check(limit)
@@ -52,7 +56,10 @@ struct OutgoingMessage: Sendable {
             case .descriptor(let descriptor):
                 appendHead(.descriptor, 0)
                 descriptors.append(descriptor)
-            case .receiveRight: throw PortError(.notTransferable)
+            case .receiveRight:
+                guard let descriptor = moved.popFirst() else { throw PortError(.notTransferable) }
+                appendHead(.receiveRight, 0)
+                descriptors.append(descriptor)
             }
         }
         try PartCounts.check(size: size, limit)
@@ -113,6 +120,16 @@ struct OutgoingMessage: Sendable {
         if firstWord == nil { firstWord = head.littleEndian } else { records.append(littleEndian: head) }
     }
 
+    /// All records, in memory of their own.
+    var payload: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(size)
+        if let firstWord { bytes.append(littleEndian: UInt64(littleEndian: firstWord)) }
+        bytes += records
+        bytes += tail
+        return bytes
+    }
+
     /// Whether the tail has packets of its own.
     var isDivided: Bool {
         tail.count >= Tuning.dividedTailSize && size > Tuning.undividedPackets * PacketHeader.payloadLimit
@@ -160,7 +177,9 @@ private struct PartCounts {
                 if isLast { tail = bytes.count }
             case .right: rights += 1
             case .descriptor: descriptors += 1
-            case .receiveRight: hasReceiveRights = true
+            case .receiveRight:
+                descriptors += 1
+                hasReceiveRights = true
             }
         }
     }

@@ -54,6 +54,14 @@ struct PacketAssembly: Sendable {
         case probed(WaitProbe, token: UInt64)
         /// None may; and whether the wait that has started the probe was reached.
         case probeAnswered(WaitProbe, token: UInt64, hasReturned: Bool)
+        /// The port has moved to another process.
+        case portMoved
+        /// The packet is from the port's owner.
+        case ownerNamed
+        /// The peer asks that the port be handed over to another one, which is at the address.
+        case handOverAsked(HandOverQuestion)
+        /// What became of that.
+        case handOverAnswered(HandOverAnswer)
         /// The read end of a pipe, whose write ends travel with rights to the port; nil when it was lost.
         case presence(SharedDescriptor?)
         /// The other side does not talk to this process.
@@ -62,9 +70,9 @@ struct PacketAssembly: Sendable {
         case violation
     }
 
-    private struct PartialMessage: Sendable {
+    struct PartialMessage: Sendable {
         /// The event that it will be when it is whole.
-        enum Outcome: Sendable {
+        enum Outcome: UInt8, Sendable {
             case message, withoutDescriptors, tooLarge, unwanted
         }
 
@@ -92,7 +100,8 @@ struct PacketAssembly: Sendable {
         }
     }
 
-    private var partial: PartialMessage?
+    // The other file of this type uses it.
+    var partial: PartialMessage?
 
     /// Whether a message is partial.
     var isBegun: Bool { partial != nil }
@@ -197,6 +206,12 @@ struct PacketAssembly: Sendable {
             return .replyFailed(token: header.answers, code: header.messageID, text: text)
         case .abandoned where payload.isEmpty: return .abandoned(token: header.asks)
         case .portEnded where payload.isEmpty: return .portEnded
+        case .moved where payload.isEmpty: return .portMoved
+        case .owner where payload.isEmpty: return .ownerNamed
+        case .handOver where header.componentCount == 0:
+            return HandOverQuestion(header, payload).map { .handOverAsked($0) } ?? .violation
+        case .handOver where payload.isEmpty:
+            return HandOverAnswer(header).map { .handOverAnswered($0) } ?? .violation
         case .statistics where header.answers == 0:
             return header.asks != 0 && payload.isEmpty ? .statisticsAsked(token: header.asks) : .violation
         case .statistics:
@@ -212,7 +227,8 @@ struct PacketAssembly: Sendable {
         // The connection handles offers of rings, changes of the path and wake-ups; here they break the format, as do
         // notices with a payload that they do not have.
         case .replyDropped, .replyFailed, .abandoned, .portEnded, .tap, .message, .continuation, .abort, .refused,
-            .ring, .ringAnswer, .pathChange, .wakeUp, .credit, .probe, .probeAnswer, .presence:
+            .ring, .ringAnswer, .pathChange, .wakeUp, .credit, .probe, .probeAnswer, .moved, .port, .presence,
+            .handOver, .owner:
             return .violation
         }
     }

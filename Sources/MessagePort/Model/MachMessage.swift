@@ -18,8 +18,13 @@ public struct MachMessage: Sendable {
         case right(SendRight)
         /// An open file descriptor: the receiver gets its own, for the same open file.
         case descriptor(SharedDescriptor)
-        /// The port itself, with its queue: the receiver of the message may receive from it. Within a process only; to
-        /// another one, sending throws ``PortError/Code/notTransferable``.
+        /// The port itself, with its queue: the receiver of the message may receive from it.
+        ///
+        /// To another process of the same user it goes with the connections of its clients, when handlers under way have
+        /// returned and replies that are owed were sent, if the receiving port accepts that
+        /// (``MachPort/setAcceptsReceiveRights(_:)``). Sending waits until the receiver has taken it; the sender's object is
+        /// invalid then. Otherwise it throws ``PortError/Code/sendTimedOut`` or ``PortError/Code/notTransferable``, and the
+        /// port stays. `Docs/LifeCycle.md` says what becomes of what.
         ///
         /// The message keeps the port alive, not its schedule on a run loop: the receiver moves the port to its own
         /// loop (``MachPort/move(to:in:)``), or receives without a loop after the sender has unscheduled it. A port

@@ -55,6 +55,15 @@ struct MessageParts: Sendable {
         }
     }
 
+    /// Whether one of them is a receive right.
+    var hasReceiveRight: Bool {
+        switch storage {
+        case .one(.receiveRight): true
+        case .none, .one: false
+        case .many(let components): components.contains { if case .receiveRight = $0 { true } else { false } }
+        }
+    }
+
     /// How many bytes there are in them, without those of descriptors and rights.
     var byteCount: Int {
         switch storage {

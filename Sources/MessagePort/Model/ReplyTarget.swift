@@ -143,6 +143,10 @@ package final class ReplyTarget: Sendable {
         if didEndAsking() { fail(error) }
     }
 
+    /// The right went to another process with the port at whose queue the message was: what becomes of it is not decided
+    /// here any more.
+    func disarm() { stage.store(.used, ordering: .releasing) }
+
     /// Reports to the receiver that no reply will come, unless the right was used.
     package func fail(_ error: PortError) {
         // The last copy of a message that was dequeued is released.

@@ -46,6 +46,10 @@ extension LocalPort {
         let sentCount = question.sentCount.flatMap { (try? SentCount.map($0)) ?? nil }
         if sentCount != nil { makeGrantPage() }
         var answer = ask(question, sentCount, over: connection, isLast: false)
+        if answer.mayChangeByReceiving, sockets?.isFormer(question.key) == true {
+            // It was counted at another process, which its client has not read yet.
+            return send(.refused, to: question, over: connection)
+        }
         // What was sent may be the number of its connection; or the policy drops older messages for newer ones.
         if answer.mayChangeByReceiving || readsAhead && !answer.isGrant {
             sockets?.receiveArrivals(besides: connection)

@@ -163,7 +163,7 @@ extension LocalPort.State {
 
     @inline(__always)
     fileprivate func hasMessage(inGeneration number: UInt64) -> Bool {
-        !mailbox.queue.isEmpty && ownership.mayBegin(number)
+        !mailbox.queue.isEmpty && !mailbox.isFrozen && ownership.mayBegin(number)
     }
 }
 

@@ -6,20 +6,28 @@ import RunLoopCore
 
 // What counts a port's senders: `SenderCount` and `PresencePipes` decide, this does it.
 extension LocalPort {
-    /// A right that has come back counts as one of this process; the end that came with it is not retained.
+    /// A right that has come back counts as one of this process; the end that came with it is not retained, unless the port
+    /// has left.
     package func makePresence(with end: ReceivedEnd? = nil) -> (any SenderPresence)? {
         if isInherited { return nil }
         let isCounted = state.withLock { state in
-            if state.mailbox.isDead { return false }
+            if state.mailbox.isDead, !state.hasLeft { return false }
             state.senders.rightWasMade()
             return true
         }
-        return isCounted ? CountedRight(self) : nil
+        guard isCounted else { return nil }
+        if let end { retain(end) }
+        return CountedRight(self)
     }
 
     func rightDidEnd() {
         if isInherited { return }
-        changeSenders { $0.senders.rightDidEnd() }
+        var unused: SendRight?  // released without the lock
+        changeSenders { state in
+            state.senders.rightDidEnd()
+            unused = state.removeUnusedSuccessor()
+        }
+        withExtendedLifetime(unused) {}
     }
 
     /// Begins an accept. Between the backlog and the count a client would be seen in neither.
@@ -96,19 +104,24 @@ extension LocalPort {
     func awaitNoSenders(_ notice: LoopNotification<Void>) throws(PortError) {
         try checkProcess()
         if isDead { throw PortError(.invalidPort).at(label) }
+        var isPacked = false
         changeSenders { state in
+            // What leaves now is counted only as the next owner counts.
+            isPacked = state.senders.isPacked
+            if isPacked { return }
             state.coldState.pipes.beginCounting()
             state.senders.noticeWasRequested()
             state.coldState.senderNotices.removeAll { $0.isOver }
             state.coldState.senderNotices.append(notice)
         }
+        if isPacked { throw PortError(.invalidPort, subject: .reason(.beingMoved)).at(label) }
         // The port may have ended since, after `die` cancelled its notices.
         guard isDead else { return }
         for late in state.withLock({ $0.removeSenderNotices() }) { late.cancel() }
     }
 
     /// Applies a change of the senders; while a notice waits, does what is next.
-    private func changeSenders(_ body: (inout State) -> Void) {
+    func changeSenders(_ body: (inout State) -> Void) {
         let (verdict, due) = decide(body)
         switch verdict {
         case .wait: break

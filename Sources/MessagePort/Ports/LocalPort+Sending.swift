@@ -11,31 +11,62 @@ extension LocalPort {
         var hasRoom = false
         switch admitHere(&offered, false, nil, &hasRoom, nil) {
         case .accepted: return
-        case .dead: throw PortError(.deadName)
+        case .dead: try sendToSuccessor(&offered, until: deadline, PortError(.deadName))
         case .full where deadline.mayWait: try sendWaiting(&offered, until: deadline.instant)
         case .full, .wait: throw PortError(.sendTimedOut)
         }
     }
 
+    /// Sends a message to the port in the process to which it has moved.
+    ///
+    /// - Throws: as `send`; `failure` when it has not moved, or the message is gone.
+    private func sendToSuccessor(
+        _ offered: inout MachMessage?, until deadline: SendDeadline, _ failure: PortError
+    ) throws(PortError) {
+        guard failure.code == .deadName, offered != nil, let successor else { throw failure }
+        try successor.destination.send(&offered, until: deadline)
+    }
+
     private func sendWaiting(_ offered: inout MachMessage?, until deadline: MonotonicInstant) throws(PortError) {
         spinForRoom(until: deadline)
+        do throws(PortError) {
+            try queue(&offered, until: deadline)
+        } catch {
+            try sendToSuccessor(&offered, until: .instant(deadline), error)
+        }
+    }
+
+    /// Queues a message when there is room. Of one that is not queued, `offered` has it again.
+    private func queue(_ offered: inout MachMessage?, until deadline: MonotonicInstant) throws(PortError) {
         let requester = offered?.replyTarget?.receiver
         guard let sender = try enqueue(&offered, orWaiting: .ofThread()) else { return }
-        guard let requester else {
-            let wasWoken = sender.wait(until: deadline)
-            try stopWaiting(sender, PortError(.sendTimedOut))
-            return wasWoken ? sender.recycle() : ()
+        var mayRecycle = false
+        if let requester {
+            // Not recycled: the thread that ends the wait of a request may still be about to wake it.
+            try requester.waitForRoom(until: deadline, toAsk: 0, waking: { sender.wake() }) { sender.wait(until: $0) }
+        } else {
+            mayRecycle = sender.wait(until: deadline)
         }
-        try requester.waitForRoom(until: deadline, toAsk: 0, waking: { sender.wake() }) { sender.wait(until: $0) }
-        try stopWaiting(sender, PortError(.sendTimedOut))
-        // Not recycled: the thread that ends the wait of a request may still be about to wake it.
+        do throws(PortError) {
+            try stopWaiting(sender, PortError(.sendTimedOut))
+        } catch {
+            offered = sender.removeMessage()
+            throw error
+        }
+        if mayRecycle { sender.recycle() }
     }
 
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError)
     {
         try checkProcess()
         var offered: MachMessage? = message
-        let made = try enqueue(&offered, orWaiting: wait.mayWait ? BlockedSender(.task(wait)) : nil)
+        let made: BlockedSender?
+        do throws(PortError) {
+            made = try enqueue(&offered, orWaiting: wait.mayWait ? BlockedSender(.task(wait)) : nil)
+        } catch {
+            guard error.code == .deadName, let successor, let message = offered else { throw error }
+            return try await successor.destination.send(message, waiting: wait)
+        }
         guard let sender = made else { return }
         var failure = PortError(.deadName)
         while state.withLock({ $0.mailbox.isWaiting(sender) }) {
@@ -46,7 +77,12 @@ extension LocalPort {
                 break
             }
         }
-        try stopWaiting(sender, failure)
+        do throws(PortError) {
+            try stopWaiting(sender, failure)
+        } catch {
+            guard error.code == .deadName, let successor, let message = sender.removeMessage() else { throw error }
+            try await successor.destination.send(message, waiting: wait)
+        }
     }
 
     /// Queues a message; without room, the sender waits. It is made only then, and without the lock.

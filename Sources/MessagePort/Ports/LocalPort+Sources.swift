@@ -109,6 +109,7 @@ extension LocalPort {
     package func address() throws(PortError) -> PortAddress {
         try checkProcess()
         if let address = state.withLock({ $0.liveAddress }) { return address }
+        if let successor { return try successor.destination.address() }
         if isDead { throw PortError(.invalidPort).at(label) }
         return try address(in: .user())
     }
@@ -156,7 +157,7 @@ extension LocalPort {
         return address
     }
 
-    private func publish(_ address: PortAddress, of sockets: PortSockets) throws(PortError) {
+    func publish(_ address: PortAddress, of sockets: PortSockets) throws(PortError) {
         // A process that sees the address finds the port under it.
         RightsTable.shared.publish(self, at: address)
         let isDead = state.withLock { state in

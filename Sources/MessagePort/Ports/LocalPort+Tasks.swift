@@ -12,7 +12,7 @@ import Synchronization
 extension LocalPort.State {
     /// The task to wake, because a message waits.
     mutating func nextTask() -> TaskWaiter? {
-        !hasColdState || mailbox.queue.isEmpty ? nil : coldState.nextTask()
+        !hasColdState || mailbox.queue.isEmpty || mailbox.isFrozen ? nil : coldState.nextTask()
     }
 }
 
@@ -51,7 +51,7 @@ extension LocalPort {
     private func enqueue(_ task: TaskWaiter) -> Bool? {
         state.withLock { state in
             if state.mailbox.isDead { return nil }
-            guard state.mailbox.queue.isEmpty else { return false }
+            guard state.mailbox.queue.isEmpty || state.mailbox.isFrozen else { return false }
             state.coldState.waitingTasks.append(task)
             return true
         }

@@ -87,13 +87,34 @@ package final class LocalPort: PortEndpoint, MessageSink {
         /// What counts the rights of other processes.
         var pipes = PresencePipes<SharedDescriptor>()
         /// What else ends with the port, such as its names.
-        var endings: [Int: @Sendable () -> Void] = [:]
+        var endings: [Int: EndAction] = [:]
         var lastEnding = 0
         /// The connections that get copies of the messages; nil where none may.
         var taps: [TapConnection]?
         var isTapped: Bool { taps?.isEmpty == false }
         /// How many messages were dequeued while the port was tapped.
         var tappedCount: UInt64 = 0
+        /// Hands the port over when another process asks for that; nil where none may.
+        var handOver: HandOver?
+        /// Whether it is being handed over because another process has asked for that: once at a time.
+        var isHandingOver = false
+        /// Whether the port is another process's.
+        var hasLeft = false
+        /// The right to the port there, while this process has rights that lead here.
+        var successor: SendRight?
+        /// Whether other processes of this user may send it receive rights.
+        var acceptsReceiveRights = false
+        /// What it is packed for, until that is settled.
+        var move: LocalPortMove?
+    }
+
+    /// What else ends with the port.
+    struct EndAction: Sendable {
+        let call: @Sendable () -> Void
+        /// Whether it is dropped when the port moves to another process.
+        let mayMove: Bool
+        /// What goes along then; with neither, the port cannot move.
+        let attachment: (any PortAttachment)?
     }
 
     /// Handles a message that can be answered before it is queued, or returns false: then it is queued. A message that
@@ -143,9 +164,6 @@ package final class LocalPort: PortEndpoint, MessageSink {
         isInherited || state.withLock { $0.mailbox.isDead }
     }
 
-    package func pollDeath() -> Bool { isDead }
-    package func knownEndReason() -> PortEndReason { isInherited ? .unknown : .invalidated }
-
     /// Whether this is a forked child's copy of its parent's port, whose locks may be held by threads that do not exist
     /// here.
     package var isInherited: Bool { forkGuard.isInherited }
@@ -167,7 +185,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
     // MARK: Receiving
 
     var hasMessage: Bool {
-        !isInherited && state.withLock { !$0.mailbox.queue.isEmpty }
+        !isInherited && state.withLock { !$0.mailbox.isFrozen && !$0.mailbox.queue.isEmpty }
     }
 
     /// Dequeues the oldest message; polls the sockets when the queue is empty, and occasionally when it is not.
@@ -273,7 +291,10 @@ extension LocalPort {
             state.coldState.deathNotices.append(pending)
             return false
         }
-        if isDead { pending.notify(.invalidated) }
+        if isDead {
+            if let successor { return try successor.destination.awaitDeath(notice) }
+            pending.notify(.invalidated)
+        }
         return { [weak pending] in pending?.cancel() }
     }
 
@@ -284,17 +305,27 @@ extension LocalPort {
         let forgotten = Set(over.map { ObjectIdentifier($0) })
         let possibility = state.withLock { $0.mailbox.awaitRoom(notice, forgetting: forgotten) }
         withExtendedLifetime(over) {}
+        if case .deadName? = possibility, let successor { return try successor.destination.awaitRoom(notice) }
         if let possibility { notice.notify(possibility) } else { checkCredits() }
     }
 
     /// Registers `ending` to be called when the port dies, before `die` returns. Not for callouts to a user's code.
     ///
-    /// - Returns: a number for `cancelEnding`; nil when the port is dead and `ending` was called.
-    package func whenDead(_ ending: @escaping @Sendable () -> Void) -> Int? {
+    /// - Parameters:
+    ///   - mayMove: whether it is dropped when the port moves to another process.
+    ///   - attachment: what goes along then; with neither, the port cannot move.
+    ///   - ending: what is called.
+    /// - Returns: a number for `cancelEnding`; nil when the port is dead, or moves and there is an attachment, and `ending`
+    ///   was called.
+    package func whenDead(
+        mayMove: Bool = false, attachment: (any PortAttachment)? = nil, _ ending: @escaping @Sendable () -> Void
+    ) -> Int? {
         let number = state.withLock { state -> Int? in
-            if state.mailbox.isDead { return nil }
+            // What would go along comes too late for a port that is packed.
+            if state.mailbox.isDead || attachment != nil && state.mailbox.isFrozen { return nil }
             state.coldState.lastEnding += 1
-            state.coldState.endings[state.coldState.lastEnding] = ending
+            state.coldState.endings[state.coldState.lastEnding] = EndAction(
+                call: ending, mayMove: mayMove, attachment: attachment)
             return state.coldState.lastEnding
         }
         if number == nil { ending() }
@@ -317,7 +348,7 @@ extension LocalPort {
     ///
     /// - Returns: false when it was already dead.
     func die() -> Bool {
-        if isInherited { return false }
+        if isInherited || endMove() { return false }
         let cleanup = state.withLock { state -> Cleanup? in
             guard let (bounced, waitingSenders, questions) = state.mailbox.die() else { return nil }
             let (sources, coldState) = (state.sources, state.removeColdState())
@@ -337,7 +368,7 @@ extension LocalPort {
             source.invalidate()
         }
         // The names are free before a client can notice the end: it may register them at once.
-        for ending in coldState.value.endings.values { ending() }
+        for ending in coldState.value.endings.values { ending.call() }
         coldState.value.sockets?.close()
         coldState.value.taskReceiver?.source.invalidate()
         for task in coldState.value.waitingTasks { task.wake() }
@@ -366,29 +397,5 @@ extension LocalPort {
     func outliveProcess() {
         // SAFETY: nothing is done with the reference: this object is never released.
         _ = unsafe Unmanaged.passRetained(self)
-    }
-}
-
-// MARK: - Owner
-
-extension LocalPort {
-    package var owner: (any AnyObject & Sendable)? {
-        if isInherited { return nil }
-        // Returned out of the lock: its release may lock again.
-        return state.withLock { $0.coldState.owner }
-    }
-
-    /// Sets the owner, which retains the port: what keeps the port alive keeps the owner alive instead.
-    package func setOwner(_ owner: any AnyObject & Sendable) {
-        state.withLock { $0.coldState.owner = owner }
-    }
-}
-
-extension RightsTable {
-    /// The live port of this process that has an address.
-    package func ownPort(at address: PortAddress) -> LocalPort? {
-        // Cast without the table's lock: this may release the last reference to another object, which takes the lock.
-        let localPort = destination(at: address) as? LocalPort
-        return localPort?.isDead == false ? localPort : nil
     }
 }

@@ -54,13 +54,14 @@ struct MailboxState: ~Copyable {
         case isDue
     }
 
-    private(set) var queue = MessageQueue()
+    // The other files of this type change these, and `isDead`.
+    var queue = MessageQueue()
     // These two fill the rest of a word that the queue leaves.
     private var storedLimit: UInt16
-    private var storedHighWater: UInt32 = 0
+    var storedHighWater: UInt32 = 0
     /// How many messages were queued, and how many bytes they had.
-    private(set) var messageCount = 0
-    private(set) var byteCount = 0
+    var messageCount = 0
+    var byteCount = 0
     // The other file of this type uses these.
     var coldContention = ColdStorage<Contention>()
     var contention: Contention {
@@ -68,12 +69,14 @@ struct MailboxState: ~Copyable {
         @inline(__always) _modify { yield &coldContention.value }
     }
     let policy: QueuePolicy
-    private(set) var isDead = false
+    var isDead = false
+    /// Whether nothing is dequeued, and only replies are queued, because the port is moving to another process.
+    var isFrozen = false
     // These two fill the rest of a word that the two before leave.
     /// How many slots are reserved for messages that are being copied out of rings.
     private var reservedSlots: UInt16 = 0
     /// How many messages in the queue came through send-once rights.
-    private var replyCount: Int32 = 0
+    var replyCount: Int32 = 0
 
     init(limit: Int, policy: QueuePolicy = .refuse) {
         storedLimit = UInt16(limit)
@@ -103,13 +106,13 @@ struct MailboxState: ~Copyable {
 
     /// How many messages that wait in sockets may be queued now; zero when the port is dead.
     var room: Int {
-        if isDead { return 0 }
+        if isDead || isFrozen { return 0 }
         return policy == .refuse ? max(0, openLimit - queue.count) : limit
     }
 
     /// Whether `room` is more than zero; mostly answered without reading a word that another thread writes.
     var hasRoomForSockets: Bool {
-        mutating get { !isDead && (policy != .refuse || queue.isShorter(than: openLimit)) }
+        mutating get { !isDead && !isFrozen && (policy != .refuse || queue.isShorter(than: openLimit)) }
     }
 
     /// Whether the queue has fewer messages than its limit and that many.
@@ -124,6 +127,7 @@ struct MailboxState: ~Copyable {
     /// Whether a new sender of this process finds room.
     var hasRoom: Bool {
         mutating get {
+            if isFrozen { return false }
             if policy != .refuse { return true }
             if coldContention.isBlank { return queue.isShorter(than: openLimit) }
             return contention.senders.isEmpty && queue.isShorter(than: openLimit - grantedSlots)
@@ -132,7 +136,9 @@ struct MailboxState: ~Copyable {
 
     /// Whether a new sender of this process finds room in slots that other processes were granted and do not use.
     private mutating func findGrantedRoom() -> Bool {
-        guard !coldContention.isBlank, contention.senders.isEmpty, contention.credits.takeBack() else { return false }
+        guard !isFrozen, !coldContention.isBlank, contention.senders.isEmpty, contention.credits.takeBack() else {
+            return false
+        }
         return hasRoom
     }
 
@@ -168,7 +174,7 @@ struct MailboxState: ~Copyable {
         return .accepted(wasEmpty: wasEmpty)
     }
 
-    private mutating func append(_ message: consuming MachMessage) {
+    mutating func append(_ message: consuming MachMessage) {
         messageCount &+= 1
         byteCount &+= message.parts.byteCount
         if message.cameByReplyRight { replyCount += 1 }
@@ -234,7 +240,7 @@ struct MailboxState: ~Copyable {
     /// Dequeues the oldest message, and queues that of the longest-waiting sender, which is set. With `reservingSlot`
     /// the freed slot is reserved for a message that waits in a socket, until `endSlotReservation`.
     mutating func dequeue(reservingSlot: Bool = false, admitting sender: inout BlockedSender?) -> MachMessage? {
-        guard var message = queue.popFirst() else { return nil }
+        guard !isFrozen, var message = queue.popFirst() else { return nil }
         if message.cameByReplyRight {
             replyCount -= 1
             message.cameByReplyRight = false  // the receiver may forward it
@@ -246,7 +252,9 @@ struct MailboxState: ~Copyable {
 
     /// Leases the oldest messages to a handler's thread, unless each dequeue must be handled by itself.
     mutating func leaseBatch(atMost limit: Int = .max) -> MessageBatch? {
-        guard policy == .refuse, replyCount == 0, coldContention.isBlank || contention.isUncontended else { return nil }
+        guard !isFrozen, policy == .refuse, replyCount == 0, coldContention.isBlank || contention.isUncontended else {
+            return nil
+        }
         return queue.leaseBatch(atMost: limit)
     }
 
@@ -270,7 +278,7 @@ struct MailboxState: ~Copyable {
 
     /// Queues the message of the longest-waiting sender, if there is room. A dead port admits none.
     private mutating func admitNextSender() -> BlockedSender? {
-        if isDead || coldContention.isBlank || contention.senders.isEmpty { return nil }
+        if isDead || isFrozen || coldContention.isBlank || contention.senders.isEmpty { return nil }
         return admitFirstSender()
     }
 

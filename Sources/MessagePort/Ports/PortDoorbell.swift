@@ -43,7 +43,7 @@ public final class PortDoorbell: Sendable {
 
     /// Follows a change of the port's queue. The caller holds the port's lock, so signals keep the changes' order.
     func match(_ mailbox: borrowing MailboxState) {
-        let shouldSignal = mailbox.isDead || !mailbox.queue.isEmpty
+        let shouldSignal = mailbox.isDead || !mailbox.queue.isEmpty && !mailbox.isFrozen
         if shouldSignal == isSignalled.load(ordering: .relaxed) { return }
         isSignalled.store(shouldSignal, ordering: .relaxed)
         if shouldSignal { doorbell.signal() } else { doorbell.clear() }

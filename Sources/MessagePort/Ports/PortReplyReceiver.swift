@@ -24,7 +24,7 @@ final class PortReplyReceiver: ReplyReceiver {
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         defer { settle() }
         try localPort.checkProcess()
-        if case .dead = admit(message) { throw PortError(.deadName) }
+        if case .dead = admit(message), !localPort.passOn(message) { throw PortError(.deadName) }
     }
 
     func fail(_ error: PortError) {
@@ -33,7 +33,7 @@ final class PortReplyReceiver: ReplyReceiver {
         if let code = error.remoteCode, let text = error.remoteText {
             notice = MachMessage(errorCode: code, text: text)
         }
-        _ = admit(notice)
+        if case .dead = admit(notice) { localPort.passOn(notice) }
     }
 
     private func admit(_ message: MachMessage) -> MailboxState.Admission {
@@ -43,7 +43,7 @@ final class PortReplyReceiver: ReplyReceiver {
         return localPort.admit(&offered, exceedingLimit: true)
     }
 
-    func pollAbandonment() -> Bool { localPort.isDead }
+    func pollAbandonment() -> Bool { localPort.pollDeath() }
 
     func awaitAbandonment(_ notice: DeathNotice) {
         // Fails only in a forked child, which gets no notices of its parent's ports.
@@ -52,7 +52,7 @@ final class PortReplyReceiver: ReplyReceiver {
 
     /// The end of the port abandons the reply.
     func passAbandonment(to connection: any ReplyConnection, token: UInt64) {
-        let number = localPort.whenDead { [weak connection] in connection?.giveUp(token: token) }
+        let number = localPort.whenDead(mayMove: true) { [weak connection] in connection?.giveUp(token: token) }
         guard let number else { return }
         let isLate = phase.withLock { phase in
             if case .settled = phase { return true }
@@ -72,8 +72,12 @@ final class PortReplyReceiver: ReplyReceiver {
         if case .ending(let number) = old { localPort.cancelEnding(number) }
     }
 
-    /// From now on the port's own receiver reads the connection.
+    /// From now on the port's own receiver reads the connection; the I/O thread, if the port has left this process.
     func expectReply(over connection: any ReplyConnection) throws(PortError) {
+        if localPort.hasLeft {
+            if let source = try connection.replySource() { try IOThread.loop().addOrThrow(source, to: .default) }
+            return
+        }
         try localPort.openSockets().add(over: connection)
     }
 }

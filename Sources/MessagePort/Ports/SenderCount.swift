@@ -52,6 +52,14 @@ struct SenderCount: Hashable, Sendable {
     private var mustAccept = false
     /// Whether a sender has ended since threads began to accept: what they find may be older.
     private var isAcceptOutdated = false
+    /// Whether nothing is decided, because the port is packed for another process.
+    private(set) var isPacked = false
+
+    /// Whether a client may be about to be accepted.
+    var isAccepting: Bool { acceptingCount > 0 }
+
+    /// Whether this process has rights.
+    var hasRights: Bool { rightCount > 0 }
 
     mutating func rightWasMade() {
         rightCount += 1
@@ -107,10 +115,29 @@ struct SenderCount: Hashable, Sendable {
         senderDidEnd()
     }
 
+    // MARK: Moving
+
+    /// The port gets an address only because it moves, and counts: each right that has left this process is counted.
+    mutating func willGetAddress() { if hasHadRights { hasHadClients = true } }
+
+    /// From now on the next owner decides, unless `unpack` is called.
+    ///
+    /// - Returns: whether another process had a right.
+    mutating func pack() -> Bool {
+        isPacked = true
+        return hasHadClients
+    }
+
+    /// The port stays.
+    mutating func unpack() { isPacked = false }
+
+    /// Continues the count of another process.
+    mutating func resume(hasHadClients: Bool) { if hasHadClients { self.hasHadClients = true } }
+
     /// Decides what is next, after each change while a notice waits. A port with an address to which no other process has
     /// had a right yet waits for the first: another process was given the address.
     func verdict<End>(_ pipes: inout PresencePipes<End>, hasAddress: Bool, isListening: Bool) -> Verdict<End> {
-        if rightCount > 0 || clientCount > 0 || acceptingCount > 0 || pipes.isAwaitingEnds { return .wait }
+        if isPacked || rightCount > 0 || clientCount > 0 || acceptingCount > 0 || pipes.isAwaitingEnds { return .wait }
         if let end = pipes.release() { return .release(end) }
         guard hasAddress ? hasHadClients : hasHadRights || hasHadClients else { return .wait }
         return isListening && mustAccept ? .accept : .notify

@@ -64,7 +64,7 @@ enum WaitGraph {
         /// As a probe reaches it.
         var reached: WaitKey {
             let request = connection.flatMap { connection in
-                slot.token(over: connection).map { RequestToken(connection: connection.peer.connection, token: $0) }
+                slot.token(over: connection).map { RequestToken(connection: connection.number, token: $0) }
             }
             return WaitKey(number: number, token: request)
         }

@@ -64,7 +64,7 @@ enum WaitProbes {
     static func follow(_ probe: WaitProbe, about token: UInt64, over connection: SocketConnection) {
         // All that have not come count as one: a peer may name as many as it likes.
         let counted = connection.hasRequest(token) ? token : RequestToken.notHere
-        let request = RequestToken(connection: connection.peer.connection, token: counted)
+        let request = RequestToken(connection: connection.number, token: counted)
         proceed(probe, from: .request(token, WeakReference(connection)), along: request)
     }
 

@@ -105,7 +105,7 @@ extension MachPort {
         _ generation: UInt64, order: Int = 0, staysForOthers: Bool = false
     ) -> (source: RunLoopSource, binding: HandlerBinding) {
         let label = order == 0 ? SourceLabel.portMessages : SourceLabel(SourceLabel.portMessages.name, order: order)
-        guard staysForOthers || localPort.owner != nil else {
+        guard staysForOthers || localPort.owningObject != nil else {
             let source = RunLoopSource(label: label, routine: Routine(port: self, generation: generation))
             return (source, .owning(source))
         }

@@ -88,7 +88,7 @@ private final class PortDispatch: SourceRoutine {
         self.port = port
         self.generation = generation
         self.enqueue = enqueue
-        let owner = port.localPort.owner
+        let owner = port.localPort.owningObject
         state.withLock { $0.owner = owner }
     }
 

@@ -53,7 +53,7 @@ final class UnownedSourceRoutine: SourceRoutine {
     /// Called after each entry into a mode and each leave: so the last call sees the final state.
     private func retainWhileInLoop() {
         if localPort.isInherited { return }
-        let retained: (any AnyObject & Sendable)? = localPort.owner ?? port
+        let retained: (any AnyObject & Sendable)? = localPort.owningObject ?? port
         let old = state.withLock { state in
             let old = state.retained
             state.retained = state.source?.loops.isEmpty == false ? retained : nil

@@ -139,7 +139,7 @@ extension PortError.Code {
     public static let messageDropped = Self(21, "messageDropped")
     /// The port, or the connection to it, is the parent's: a forked child cannot use it.
     public static let forkedProcess = Self(22, "forkedProcess")
-    /// The message holds a receive right, which cannot go to another process; nothing was sent.
+    /// The message holds a receive right of a port that cannot go to another process now; nothing was sent.
     public static let notTransferable = Self(23, "notTransferable")
     /// The task that waited was cancelled; the receiver of a request is notified.
     public static let cancelled = Self(25, "cancelled")

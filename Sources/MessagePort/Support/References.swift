@@ -45,7 +45,7 @@ package final class WeakReference<Object: AnyObject & Sendable>: Sendable {
 @safe struct SetOnceReference<Object: AnyObject & Sendable>: ~Copyable, Sendable {
     private let reference = unsafe Atomic<Unmanaged<Object>?>(nil)
 
-    // SAFETY: the stored object is retained until this is deinitialized, and is never replaced.
+    // SAFETY: the stored object is retained until this is deinitialized.
     var object: Object? { unsafe reference.load(ordering: .acquiring)?.takeUnretainedValue() }
 
     /// Calls the body with the object, if it is there. The object lives as long as this does, so no reference is
@@ -71,5 +71,44 @@ package final class WeakReference<Object: AnyObject & Sendable>: Sendable {
 
     deinit {
         unsafe reference.load(ordering: .acquiring)?.release()
+    }
+}
+
+/// An object that is set, and may be replaced later. The first one is read as a `SetOnceReference`; threads that read it
+/// without a lock may still use it when it is replaced, so it lives as long as this does. Later ones are read with a lock,
+/// and released.
+struct ReplaceableReference<Object: AnyObject & Sendable>: ~Copyable, Sendable {
+    private let first = SetOnceReference<Object>()
+    private let later = Mutex<Object?>(nil)
+    /// Whether the first one was removed.
+    private let isReplaced = Atomic<Bool>(false)
+
+    var object: Object? {
+        isReplaced.load(ordering: .sequentiallyConsistent) ? later.withLock { $0 } : first.object
+    }
+
+    /// As that of `SetOnceReference`.
+    func withObject<Success, Failure: Error>(
+        _ body: (Object) throws(Failure) -> Success
+    ) throws(Failure) -> Success? {
+        if !isReplaced.load(ordering: .sequentiallyConsistent) { return try first.withObject(body) }
+        guard let object = later.withLock({ $0 }) else { return nil }
+        return try body(object)
+    }
+
+    /// Sets it; it is not set. One thread at a time sets and removes.
+    func set(_ object: Object) {
+        if !isReplaced.load(ordering: .sequentiallyConsistent) { return first.set(object) }
+        later.withLock { $0 = object }
+    }
+
+    /// Unsets it.
+    ///
+    /// - Returns: what was set.
+    func remove() -> Object? {
+        if isReplaced.load(ordering: .sequentiallyConsistent) { return later.withLock { $0.take() } }
+        guard let object = first.object else { return nil }
+        isReplaced.store(true, ordering: .sequentiallyConsistent)
+        return object
     }
 }

@@ -42,6 +42,15 @@ enum Tuning {
     /// is tried again after it, and a listener that cannot accept is watched again.
     static let timeUntilRetry = Duration.milliseconds(10)
 
+    /// How long a move to another process pauses, at first, before it checks again whether the port is quiet.
+    static let firstMovePause = Duration.microseconds(50)
+
+    /// How long a port that is to move is frozen at most, while it waits until it is quiet. Chosen, not measured.
+    static let longestFreeze = Duration.milliseconds(20)
+
+    /// How long such a port goes on before it is frozen again: nine tenths of the time. Chosen, not measured.
+    static let timeBetweenFreezes = Duration.milliseconds(180)
+
     /// How long a right to a name pauses after a search that failed, for another reason than a shortage of this process,
     /// while notices wait: then it searches again.
     static let timeUntilNextSearch = Duration.seconds(1)
@@ -140,6 +149,9 @@ enum Tuning {
 
     /// See `earningCount`. Decision 0011.
     static let earningTime = Duration.milliseconds(250)
+
+    /// How much longer than the owner of a port the one that has asked for a hand-over waits. Chosen, not measured.
+    static let handOverMargin = Duration.seconds(2)
 
     /// How many connections of a process to a port may have rings. A process of this library has one connection to a
     /// port, so the limit is for others.

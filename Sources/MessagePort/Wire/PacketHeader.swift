@@ -56,6 +56,15 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     /// From the right's end, on the socket: the packet's descriptor is the read end of a pipe, whose write ends travel
     /// with rights to the port that this process passes on.
     case presence = 20
+    /// From the port's end: the port has moved to another process, which counts anew what may be sent.
+    case moved = 21
+    /// Not over a connection: a part of a port that moves to another process.
+    case port = 22
+    /// From the right's end: asks that the port be handed over to another one, whose address is the payload. From the
+    /// port's end: what became of that.
+    case handOver = 23
+    /// From the port's end, after `moved`: the kernel says with it which process the port's owner is.
+    case owner = 24
 
     /// Whether `answers` has a token.
     var mayAnswer: Bool {
@@ -173,6 +182,8 @@ enum ComponentKind: UInt8, Sendable {
     case countedReplyPort = 6
     /// A send right with the end of the last record before it that has its address and an end.
     case sharedRight = 7
+    /// A receive right, no bytes: the port is inside the next descriptor of the message.
+    case receiveRight = 8
 
     /// Whether it is a right, and not a component.
     var isReplyPort: Bool { self == .replyPort || self == .countedReplyPort }

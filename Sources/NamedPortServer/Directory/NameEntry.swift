@@ -68,7 +68,7 @@ extension NameRecord {
 }
 
 /// A name that this process holds. Its port retains it, and frees it when the port ends.
-final class NameRegistration: Sendable {
+final class NameRegistration: PortAttachment {
     private struct State: ~Copyable {
         var file: LockedFile?
         /// Retained until the name is freed, at the port's end at the latest.
@@ -80,12 +80,14 @@ final class NameRegistration: Sendable {
     private let state: Mutex<State>
     private let owner: ObjectIdentifier  // immutable; the port, which has the name no longer than it lives
     private let forkGuard = ForkGuard()  // immutable
+    private let whenFreed: @Sendable (NameRegistration) -> Void  // immutable
 
     /// Makes the name end with the port.
     init(_ file: consuming LockedFile, for port: LocalPort, whenFreed: @escaping @Sendable (NameRegistration) -> Void) {
         owner = ObjectIdentifier(port)
         state = Mutex(State(file: consume file))
-        let ending = port.whenDead { [self] in
+        self.whenFreed = whenFreed
+        let ending = port.whenDead(attachment: self) { [self] in
             remove()
             whenFreed(self)
         }
@@ -96,11 +98,26 @@ final class NameRegistration: Sendable {
     /// Whether the name belongs to this port.
     func belongs(to port: LocalPort) -> Bool { owner == ObjectIdentifier(port) }
 
+    /// Whether the name is free again, because the port has ended, or goes to another process.
+    var isFreed: Bool { state.withLock { $0.file == nil } }
+
     /// Whether this is a forked child's copy: the name belongs to its parent.
     var isInherited: Bool { forkGuard.isInherited }
 
     /// Whether its file can be found: no process has removed it, or the directory, without the lock.
     func checkReachable() -> Bool { state.withLock { $0.file?.checkReachable() ?? false } }
+
+    func pack() throws(PortError) -> FileSnapshot? {
+        try state.withLock { (state) throws(PortError) in try state.file?.packed() }
+    }
+
+    func leave() {
+        let (port, _) = state.withLock { ($0.port.take(), $0.ending.take()) }
+        let file = state.withLock { $0.file.take() }
+        if let file { file.leave() }
+        whenFreed(self)
+        withExtendedLifetime(port) {}  // released without the lock
+    }
 
     /// Frees the name.
     func remove() {

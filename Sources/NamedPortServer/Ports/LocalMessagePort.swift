@@ -33,11 +33,16 @@ public final class LocalMessagePort: Sendable {
     ///   - queueLimit: how many messages may wait in the queue.
     ///   - handler: called for each message. What it captures is released when the port ends, after a handler that is
     ///     under way.
-    public init(
+    public convenience init(
         nameServer: PortNameServer = .shared, queueLimit: Int = MachPort.defaultQueueLimit, handler: @escaping Handler
     ) {
+        self.init(MachPort(queueLimit: queueLimit), nameServer, handler)
+    }
+
+    /// Has the port call the handler.
+    init(_ port: MachPort, _ nameServer: PortNameServer, _ handler: @escaping Handler) {
         self.nameServer = nameServer
-        port = MachPort(queueLimit: queueLimit)
+        self.port = port
         port.localPort.setOwner(self)
         port.setHandler { [weak self] _, message in
             // The handler's reference to this object is released before the reply is sent.
@@ -164,7 +169,7 @@ extension LocalMessagePort {
             do throws(PortError) {
                 try nameServer.register(made.port, name: name)
             } catch {
-                if error.code == .nameTaken, let known = try? nameServer.ownPort(named: portName)?.owner {
+                if error.code == .nameTaken, let known = try? nameServer.ownPort(named: portName)?.owningObject {
                     return known as? LocalMessagePort
                 }
                 throw error

@@ -326,6 +326,25 @@ extension PortNameServer {
     }
 }
 
+extension PortNameServer {
+    /// Asks the owner of the port that has a name to hand that over to the successor, and waits until it is done.
+    ///
+    /// - Throws: `nameUnknown`; as `HandOverQuery.ask`.
+    package func askForHandOver(
+        of name: String, to successor: SendRight, within limit: Duration
+    ) throws(PortError) {
+        let portName = try PortName(name)
+        guard let (record, _) = try NameRecord.read(of: portName, in: openDirectory().names) else {
+            throw PortError(.nameUnknown, subject: .name(name))
+        }
+        do throws(PortError) {
+            try HandOverQuery.ask(PortAddress(path: record.socketPath), for: successor, within: limit)
+        } catch {
+            throw error.code == .deadName ? PortError(.nameUnknown, subject: .name(name)) : error.at(name: name)
+        }
+    }
+}
+
 // MARK: - OwnPorts
 
 extension PortNameServer {

@@ -69,6 +69,13 @@ extension PortNameServer {
             file.remove()
             throw error
         }
+        try keep(file, as: name, for: port, in: directory)
+    }
+
+    /// Holds a name whose file is locked and has its record, until the port ends.
+    private func keep(
+        _ file: consuming LockedFile, as name: PortName, for port: MachPort, in directory: PortDirectory
+    ) throws(PortError) {
         // A held name retains the directory: while it is open, rights to ports of its other users lead there.
         let registration = NameRegistration(file, for: port.localPort) { [weak self, directory] registration in
             withExtendedLifetime(directory) { self?.forget(name, registration) }
@@ -76,10 +83,27 @@ extension PortNameServer {
         holderForkCount.store(sysForkCount(), ordering: .relaxed)
         let old = held.withLock { $0.updateValue(registration, forKey: name) }
         withExtendedLifetime(old) {}
-        guard port.isValid else {
+        guard port.isValid, !registration.isFreed else {
             forget(name, registration)  // the port's end may have come before the entry
             throw PortError(.invalidPort, subject: .name(name.string))
         }
+    }
+
+    /// Holds the names that have come with a port from another process, in this object's directory: as those that this
+    /// process has registered.
+    ///
+    /// - Returns: the names.
+    /// - Throws: as ``register(_:name:)``. The names that were not reached end with the port.
+    package func adoptNames(of port: MachPort) throws(PortError) -> [PortName] {
+        let directory = try openDirectory()
+        var names: [PortName] = []
+        for arrived in port.localPort.receivedNames where arrived.directory.path.utf8.elementsEqual(directory.path.utf8)
+        {
+            guard let name = PortName(fileName: arrived.fileName), let file = arrived.take() else { continue }
+            try keep(file, as: name, for: port, in: directory)
+            names.append(name)
+        }
+        return names
     }
 
     /// Frees a name that this process holds. The port goes on; rights to it stay valid.
@@ -117,8 +141,7 @@ extension PortNameServer {
 
     /// The record that this process writes into the file of a name that it holds.
     static func record(_ address: PortAddress) throws(PortError) -> NameRecord {
-        let since = MonotonicInstant.now.nanoseconds / 1_000_000_000
-        guard let record = NameRecord(owner: sysProcessID(), since: since, socketPath: address.path) else {
+        guard let record = NameRecord(of: address) else {
             throw PortError(.systemCallFailed, subject: .path(address.path))
         }
         return record

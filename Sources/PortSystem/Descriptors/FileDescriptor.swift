@@ -54,6 +54,11 @@ package func sysDuplicate(_ descriptor: CInt) throws(SystemError) -> FileDescrip
     FileDescriptor(owning: try retrying(.dup) { shim_dup_cloexec(descriptor, 0) })
 }
 
+/// Closes a descriptor, and gives its number to the open file of another one, at the same moment.
+package func sysReplace(_ descriptor: CInt, by other: CInt) throws(SystemError) {
+    _ = try retrying(.dup) { shim_replace_cloexec(descriptor, other) }
+}
+
 package func sysCloseOnExec(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.fcntl) { shim_set_cloexec(descriptor) }
 }
@@ -61,6 +66,11 @@ package func sysCloseOnExec(_ descriptor: CInt) throws(SystemError) {
 /// Makes an open file non-blocking, for all processes that share it.
 package func sysSetNonBlocking(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.fcntl) { shim_set_nonblocking(descriptor) }
+}
+
+/// Whether calls with a descriptor's open file never wait.
+package func sysIsNonBlocking(_ descriptor: CInt) throws(SystemError) -> Bool {
+    try retrying(.fcntl) { shim_is_nonblocking(descriptor) } != 0
 }
 
 /// How many descriptors this process may have now: its soft limit `RLIMIT_NOFILE`. Numbers are below it.

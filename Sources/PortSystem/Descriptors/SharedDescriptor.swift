@@ -24,11 +24,14 @@ public final class SharedDescriptor: Sendable {
         case elsewhereUnlessEmpty
         /// By another such thread, which closes pipes and waits for no other kind of file.
         case elsewhereAsPipe
+        /// Another object has it.
+        case nowhere
     }
 
     /// The descriptor's number, open as long as this object lives.
     public let rawValue: CInt  // immutable
-    /// Changed at most once, by the thread that received it.
+    /// Changed by the thread that received it, and where its file goes on elsewhere. An owner that releases the object
+    /// sees what others have stored before they released it.
     private let closing: Atomic<CloseMode>
     private let closeObserver: (any CloseObserver)?  // immutable
     /// Whether the observer was notified that it stays.
@@ -56,6 +59,7 @@ public final class SharedDescriptor: Sendable {
             }
         case .elsewhereAsPipe:
             if isInherited { sysCloseForeign(rawValue) } else { closeElsewhere(isPipe: true) }
+        case .nowhere: break
         }
     }
 
@@ -108,6 +112,21 @@ public final class SharedDescriptor: Sendable {
         received descriptor: consuming FileDescriptor, from closeObserver: (any CloseObserver)? = nil
     ) {
         self.init(descriptor, closing: .elsewhere, closeObserver: closeObserver)
+    }
+
+    /// Another process has the socket, and the connection goes on there: this process only closes its descriptor.
+    ///
+    /// - Parameter other: the descriptor whose open file the number gets at once, so that what retains this object does
+    ///   not keep the connection open; nil for none.
+    package func leaveConnection(replacedBy other: CInt? = nil) {
+        closing.store(.elsewhere, ordering: .relaxed)
+        if let other { try? sysReplace(rawValue, by: other) }
+    }
+
+    /// Moves the descriptor out. No other code uses this object.
+    package func take() -> FileDescriptor {
+        closing.store(.nowhere, ordering: .relaxed)
+        return FileDescriptor(owning: rawValue)
     }
 
     /// A duplicate that the caller owns and closes.

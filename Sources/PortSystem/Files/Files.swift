@@ -30,6 +30,11 @@ package struct FileStatus: Hashable, Sendable {
     package func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 }
 
+/// Whether a descriptor is of a file. Asks no file system, which may be a peer's and never answer.
+package func sysIsOpen(_ descriptor: CInt, on file: FileStatus) throws(SystemError) -> Bool {
+    try retrying(.statx) { shim_statx_is(descriptor, UInt64(file.device), UInt64(file.inode)) } == 1
+}
+
 package enum OpenMode: Sendable {
     /// A directory, not through a symbolic link.
     case directory

@@ -80,3 +80,34 @@ import PortCLibrary
         return result != nil && sealed != 0
     }
 }
+
+// MARK: - Bytes
+
+extension SharedMemory {
+    /// Makes memory with these bytes, for another process.
+    ///
+    /// - Returns: its file.
+    /// - Throws: as ``make(size:)``.
+    package static func makeFile(of bytes: [UInt8]) throws(SystemError) -> SharedDescriptor {
+        let (memory, file) = try make(size: max(bytes.count, 1))
+        // SAFETY: the mapping has that many bytes, and lives until they are copied.
+        unsafe bytes.withUnsafeBytes { source in
+            if let start = source.baseAddress {
+                unsafe memory.base.copyMemory(from: start, byteCount: source.count)
+            }
+        }
+        withExtendedLifetime(memory) {}
+        return file
+    }
+
+    /// The bytes that another process has put into memory, copied: it may change them at any time.
+    ///
+    /// - Returns: nil when it is not sealed memory of that size.
+    /// - Throws: as ``map(_:size:)``.
+    package static func contents(of file: SharedDescriptor, size: Int) throws(SystemError) -> [UInt8]? {
+        guard let memory = try map(file, size: max(size, 1)) else { return nil }
+        defer { withExtendedLifetime(memory) {} }
+        // SAFETY: the mapping has at least that many bytes, and lives until they are copied.
+        return unsafe [UInt8](UnsafeRawBufferPointer(start: memory.base, count: size))
+    }
+}

@@ -11,6 +11,43 @@ package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process:
     return (process, user, group)
 }
 
+/// Has the kernel say with each packet that comes which process has sent it, or no more.
+package func sysPassCredentials(_ socket: CInt, _ isOn: Bool) throws(SystemError) {
+    _ = try retrying(.setsockopt) { shim_pass_credentials(socket, isOn ? 1 : 0) }
+}
+
+/// The process that has sent the next packet on a socket: the kernel has checked what it says of itself, unless root
+/// has sent it. The packet stays.
+///
+/// - Returns: nil when there is no packet, or the kernel does not say it.
+package func sysPeekSender(_ socket: CInt) throws(SystemError) -> (process: pid_t, user: uid_t, group: gid_t)? {
+    var (process, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
+    let isKnown = try unlessBlocked { () throws(SystemError) in
+        try retrying(.recvmsg) { unsafe shim_peek_credentials(socket, &process, &user, &group) }
+    }
+    return isKnown == 1 ? (process, user, group) : nil
+}
+
+/// Sends a packet of a head alone, with which the receiver learns which process has sent it.
+///
+/// - Throws: as `sysSendPacket`.
+package func sysSendCredentials(_ socket: CInt, head: PacketWords) throws(SystemError) -> SendOutcome {
+    do throws(SystemError) {
+        let count = try unlessBlocked { () throws(SystemError) in
+            try unsafe withUnsafeBytes(of: head) { (head) throws(SystemError) in
+                // SAFETY: the head lives as long as the closure runs.
+                try retrying(.sendmsg) { unsafe shim_send_credentials(socket, head.baseAddress, head.count) }
+            }
+        }
+        return count == nil ? .wouldBlock : .sent
+    } catch {
+        switch error.code {
+        case EPIPE, ECONNRESET, ENOTCONN, ECONNREFUSED: return .peerClosed
+        default: throw error
+        }
+    }
+}
+
 /// The supplementary groups of the process at the other end, as the kernel recorded them when the connection was made.
 ///
 /// - Throws: `ENOPROTOOPT` on a kernel that does not report them (before Linux 4.13).

@@ -3,7 +3,7 @@
 
 /// The commands of portctl.
 enum Command: String, CaseIterable {
-    case list, info, send, request, serve, watch, activate, wait, trace, bench, doctor, completion, help
+    case list, info, send, request, serve, watch, activate, handover, wait, trace, bench, doctor, completion, help
 }
 
 /// Everything that is known of a command. Parsing, help, completion, suggestions and the man page are made of this.
@@ -51,7 +51,7 @@ extension Command {
 extension CommandDescription {
     /// All commands, in the order of the help.
     static let table: [CommandDescription] = [
-        list, info, send, request, serve, watch, activate, wait, trace, bench, doctor, completion, help,
+        list, info, send, request, serve, watch, activate, handover, wait, trace, bench, doctor, completion, help,
     ]
 
     private static let name = Argument(placeholder: "NAME", kind: .portName)
@@ -144,6 +144,21 @@ extension CommandDescription {
             "The command checks in (PortNameServer.checkIn, LocalMessagePort(checkingInAs:)). When it has ended, the next "
                 + "client starts it again. It is not started more than 5 times in 10 seconds.",
             "A signal ends the command with SIGTERM, then this one; a second signal kills the command.",
+        ])
+
+    private static let handover = CommandDescription(
+        command: .handover, summary: "starts a command, and has the owner of a name hand its port over to it",
+        arguments: [name], program: .required,
+        options: [
+            .option(
+                "--timeout", "t", "T", .duration, "10s",
+                "how long to wait for the command to check in, and then for the owner")
+        ],
+        notes: [
+            "The owner agrees by LocalMessagePort.setAllowsHandOver(true), the command takes over by "
+                + "LocalMessagePort(takingOverFrom:); portctl serve does both. Clients notice nothing: their connections, the "
+                + "queue and the name go along.",
+            "The command goes on when this has ended, with status 0. After an error it is ended, and the owner goes on.",
         ])
 
     private static let wait = CommandDescription(

@@ -20,6 +20,7 @@ extension Invocation {
         case .serve: try serve()
         case .watch: try watch()
         case .activate: return try activate()
+        case .handover: try handOver()
         case .wait: _ = try nameServer().waitFor(name, within: duration("--timeout"))
         case .trace: return try trace()
         case .bench: try bench()

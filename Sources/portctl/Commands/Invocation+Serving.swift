@@ -10,17 +10,20 @@ extension Invocation {
     func serve() throws {
         signal(SIGPIPE, SIG_IGN)  // a command need not read its input
         if !program.isEmpty { try Program(program).check() }
-        let (server, port) = (try nameServer(), MachPort())
+        let server = try nameServer()
+        let taken = try takeOver(server)
+        let port = taken ?? MachPort()
         // While a command runs, messages wait in the port's queue, and requests for the port's statistics are answered.
         let thread = try ResidentThread(name: "port reading")
         let reading = try PortReader(of: port, on: thread.loop)
         // In a shared directory the port serves all its members.
         port.setPeerPolicy(try .members(of: server))
-        try checkInOrRegister(server, for: port)
+        if taken == nil { try checkInOrRegister(server, for: port) }
         port.setAllowsWatching(true)
+        port.setAllowsHandOver(true)
         let tracing = try startTracing(thread.loop, server)
         if !has("--quiet") { Self.printLine("process \(sysProcessID()) serves \(name.shown)") }
-        while true {
+        while port.isValid {
             guard let message = try Self.next(of: port) else { continue }
             reading.resume()
             if !has("--quiet") {
@@ -42,6 +45,8 @@ extension Invocation {
             }
             answer(message)
         }
+        // It was handed over.
+        tracing?.stop()
     }
 
     /// The next message. While the system lacks the resources to wait, this tries again.
@@ -49,6 +54,7 @@ extension Invocation {
         do throws(PortError) {
             return try port.receive(within: .seconds(3600))
         } catch {
+            if error.code == .invalidPort { return nil }
             guard error.isShortage else { throw error }
             sysSleep(Tuning.timeUntilRetry)
             return nil

@@ -124,7 +124,7 @@ struct Program {
     }
 
     /// Whether a child has ended, which leaves it to be waited for.
-    private static func hasEnded(_ process: pid_t) -> Bool {
+    static func hasEnded(_ process: pid_t) -> Bool {
         var information = siginfo_t()
         let result = waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT)
         return result != 0 || information.si_signo != 0

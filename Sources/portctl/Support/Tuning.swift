@@ -6,6 +6,9 @@
 enum Tuning {
     // MARK: Input and output. Chosen, not measured.
 
+    /// How long a successor waits for its port: Chosen, not measured.
+    static let takeOverLimit = Duration.seconds(60)
+
     /// How many bytes one call reads or writes at most: what a pipe holds.
     static let pieceSize = 1 << 16
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+
+extension PacketReceiver {
+    /// Makes a whole message of its bytes and descriptors, with its sender, its charge and its reply right.
+    func decode(
+        _ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ charge: inout PeerCharge?,
+        _ sink: (any MessageSink)?, _ hasRoom: inout Bool, from connection: SocketConnection
+    ) -> Bool {
+        let confirmation = encoded.confirmation
+        var arrivals = PortArrivals(room: answers == 0 ? connection.roomForArrivals(at: sink) : nil)
+        var message = encoded.decoded(
+            resolve: { connection.receivedRight(at: $0, with: $1) },
+            restore: { socket in
+                arrivals.add(socket) { (room) throws(PortError) in
+                    try MachMessage.Component.receiveRight(arrivingIn: socket, room: room)
+                }
+            })
+        if !arrivals.settle(isDecoded: message != nil) {
+            if arrivals.refusal == .malformedPacket { return connection.refuse(.malformedPacket) }
+            // Its sender has the ports, and learns that over what they came in.
+            if answers == 0 {
+                didReceiveUnqueued(sink)
+            } else {
+                connection.failAwaited(answers, PortError(.messageDropped))
+            }
+            if asks != 0 { connection.bounce(asks, because: .messageDropped, delivery: .read) }
+            return true
+        }
+        charge?.add(arrivals.cost)
+        if message == nil { return connection.refuse(.malformedPacket) }
+        // The packet's header did not announce them.
+        if let count = message?.rightCount, count > 0 { charge?.add(ResourceUsage(bytes: count * ResourceUsage.right)) }
+        let target =
+            asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(connection, token: asks), confirming: confirmation)
+        message?.envelope.stamp(remoteSender: connection.peer, charge: charge.take(), replyTarget: target)
+        return deliver(&message, answering: answers, sink, &hasRoom, from: connection)
+    }
+
+    /// Delivers a message to the request that awaits it under the token, or to the port, for token zero: sets
+    /// `hasRoom` to whether that has room for another.
+    private func deliver(
+        _ message: inout MachMessage?, answering token: UInt64, _ sink: (any MessageSink)?, _ hasRoom: inout Bool,
+        from connection: SocketConnection
+    ) -> Bool {
+        if token != 0 {
+            connection.sender.credit.wasAnswered(token)
+            // No request awaits it any more: it is too late.
+            guard let target = connection.endAwaited(token), target.take() else { return true }
+            message?.envelope.dropCharge()  // it is complete
+            if let message { try? target.forward(message) }
+            return true
+        }
+        let target = message?.replyTarget?.confirmation == .queued ? message?.replyTarget : nil
+        if sink?.admitFromSocket(&message, &hasRoom, credit.account) == true {
+            target?.confirm(.queued)
+            return true
+        }
+        message?.replyTarget?.fail(PortError(.peerDied))
+        return sink == nil
+    }
+}
+
+extension SocketConnection {
+    /// How large a port may be that comes over the connection: no larger than what its sender may occupy.
+    ///
+    /// - Returns: nil when none is accepted. Only a process of the same user may give this one a port, with files to
+    ///   remove when that ends.
+    fileprivate func roomForArrivals(at sink: (any MessageSink)?) -> ResourceUsage? {
+        guard let sink, sink.acceptsReceiveRights, sysIsOwnUser(peer.userID), let quotas = quotas(of: sink) else {
+            return nil
+        }
+        return quotas.withLock { $0.allowance(of: owner) }
+    }
+}
