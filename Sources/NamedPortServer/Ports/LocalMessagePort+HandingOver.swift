@@ -24,7 +24,7 @@ extension LocalMessagePort {
     ///   - limit: how long to wait for what has to end before, and for room.
     /// - Throws: ``/MessagePort/PortError/Code/sendTimedOut`` when the port was not quiet in time;
     ///   ``/MessagePort/PortError/Code/notTransferable``, also when the successor does not take it; the errors of
-    ///   ``/MessagePort/SendRight/send(_:within:)``. Then this port goes on, as if nothing had happened.
+    ///   ``/MessagePort/SendRight/send(_:within:)-6xcud``. Then this port goes on, as if nothing had happened.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func handOver(to successor: SendRight, within limit: Duration = .seconds(10)) throws(PortError) {
         try port.handOver(to: successor, within: limit)
@@ -48,7 +48,7 @@ extension LocalMessagePort {
     /// Sets whether other processes of this user may ask that the port be handed over to a successor, for example with
     /// `portctl handover`.
     ///
-    /// The library hands it over when such a process asks, as ``handOver(to:within:)-(SendRight,_)`` does. The successor
+    /// The library hands it over when such a process asks, as ``handOver(to:within:)-4w8vm`` does. The successor
     /// decides anew whether it allows that.
     ///
     /// - Parameters:
@@ -97,7 +97,7 @@ extension LocalMessagePort {
     ///   - nameServer: where the port's names are registered.
     ///   - limit: how long to wait for the port.
     ///   - handler: called for each message.
-    /// - Throws: as ``/MessagePort/SendRight/checkIn(_:components:within:)``;
+    /// - Throws: as ``/MessagePort/SendRight/checkIn(_:components:within:)-6lfrz``;
     ///   ``/MessagePort/PortError/Code/replyTimedOut`` when no port came;
     ///   as ``init(takingOver:nameServer:handler:)``.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
