@@ -19,6 +19,7 @@ extension PacketReceiver {
                     try MachMessage.Component.receiveRight(arrivingIn: socket, room: room)
                 }
             })
+        charge?.add(arrivals.cost)  // before their sender learns that they were taken
         if !arrivals.settle(isDecoded: message != nil) {
             if arrivals.refusal == .malformedPacket { return connection.refuse(.malformedPacket) }
             // Its sender has the ports, and learns that over what they came in.
@@ -30,7 +31,6 @@ extension PacketReceiver {
             if asks != 0 { connection.bounce(asks, because: .messageDropped, delivery: .read) }
             return true
         }
-        charge?.add(arrivals.cost)
         if message == nil { return connection.refuse(.malformedPacket) }
         // The packet's header did not announce them.
         if let count = message?.rightCount, count > 0 { charge?.add(ResourceUsage(bytes: count * ResourceUsage.right)) }
