@@ -31,30 +31,29 @@ struct PortArrivals: ~Copyable, Sendable {
     private var arrivals: [any PortArrival] = []
     /// Why this process does not take them.
     private(set) var refusal: PortError.Code?
-    /// What is left of what their sender may occupy; nil where none is accepted.
-    private var room: ResourceUsage?
     /// What they occupy.
     private(set) var cost = ResourceUsage()
-
-    init(room: ResourceUsage?) { self.room = room }
 
     var isEmpty: Bool { arrivals.isEmpty && refusal == nil }
 
     /// Adds a port that has come in a descriptor, if this process can take it.
     ///
+    /// - Parameters:
+    ///   - socket: the descriptor.
+    ///   - findRoom: finds what the sender may occupy; nil where no port is accepted.
+    ///   - unpack: makes the port, as large as there is room.
     /// - Returns: what `unpack` has made; nil when it, or another one, is refused.
     mutating func add<Result>(
-        _ socket: SharedDescriptor,
+        _ socket: SharedDescriptor, within findRoom: () -> ResourceUsage?,
         _ unpack: (ResourceUsage) throws(PortError) -> (Result, any PortArrival, cost: ResourceUsage)
     ) -> Result? {
         if refusal != nil { return nil }
         do throws(PortError) {
-            guard let left = room else { throw PortError(.notTransferable) }
-            let (result, arrival, taken) = try unpack(left)
+            guard var room = findRoom() else { throw PortError(.notTransferable) }
+            room -= cost
+            let (result, arrival, taken) = try unpack(room)
             arrivals.append(arrival)
             cost += taken
-            room = ResourceUsage(
-                bytes: left.bytes - taken.bytes, descriptors: left.descriptors - taken.descriptors)
             return result
         } catch {
             refusal = error.code

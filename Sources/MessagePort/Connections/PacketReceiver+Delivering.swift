@@ -11,15 +11,16 @@ extension PacketReceiver {
         _ sink: (any MessageSink)?, _ hasRoom: inout Bool, from connection: SocketConnection
     ) -> Bool {
         let confirmation = encoded.confirmation
-        var arrivals = PortArrivals(room: answers == 0 ? connection.roomForArrivals(at: sink) : nil)
+        var arrivals = PortArrivals()
         var message = encoded.decoded(
             resolve: { connection.receivedRight(at: $0, with: $1) },
             restore: { socket in
-                arrivals.add(socket) { (room) throws(PortError) in
+                arrivals.add(socket, within: { answers == 0 ? connection.roomForArrivals(at: sink) : nil }) {
+                    (room) throws(PortError) in
                     try MachMessage.Component.receiveRight(arrivingIn: socket, room: room)
                 }
             })
-        charge?.add(arrivals.cost)  // before their sender learns that they were taken
+        if !arrivals.isEmpty { charge?.add(arrivals.cost) }  // before their sender learns that they were taken
         if !arrivals.settle(isDecoded: message != nil) {
             if arrivals.refusal == .malformedPacket { return connection.refuse(.malformedPacket) }
             // Its sender has the ports, and learns that over what they came in.
