@@ -192,6 +192,39 @@ import Testing
         }
     }
 
+    @Test("a port moves as often as it likes, also while a client sends nothing")
+    func often() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try right.send(MachMessage(id: 1))
+            var holder = port
+            for _ in 0...Int(PortSnapshot.Connection.renameLimit) { holder = try bench.move(holder) }
+            for id in Int32(1)..<20 {
+                if id > 1 { try right.send(MachMessage(id: id)) }
+                #expect(try holder.next().id == id)
+            }
+        }
+    }
+
+    @Test("a port moves on, and comes home", arguments: transports)
+    func again(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let (right, own) = (try bench.right(to: port), port.makeSendRight())
+            var holder = port
+            for id in Int32(0)..<5 {
+                try right.send(MachMessage(id: id))
+                try own.send(MachMessage(id: 100 + id))
+                holder = try bench.move(holder)
+            }
+            var ids: [Int32] = []
+            for _ in 0..<10 { ids.append(try holder.next().id) }
+            #expect(ids.filter { $0 < 100 } == [0, 1, 2, 3, 4])
+            #expect(ids.filter { $0 >= 100 } == [100, 101, 102, 103, 104])
+        }
+    }
+
     // MARK: The moment of the answer
 
     /// What the receiver of a port does, which a test decides.

@@ -295,24 +295,6 @@ import Testing
         }
     }
 
-    @Test("a port moves on, and comes home", arguments: Self.transports)
-    func again(over transport: TestTransport) async throws {
-        try await onBench(over: transport) { bench in
-            let port = try bench.port()
-            let (right, own) = (try bench.right(to: port), port.makeSendRight())
-            var holder = port
-            for id in Int32(0)..<5 {
-                try right.send(MachMessage(id: id))
-                try own.send(MachMessage(id: 100 + id))
-                holder = try bench.move(holder)
-            }
-            var ids: [Int32] = []
-            for _ in 0..<10 { ids.append(try holder.next().id) }
-            #expect(ids.filter { $0 < 100 } == [0, 1, 2, 3, 4])
-            #expect(ids.filter { $0 >= 100 } == [100, 101, 102, 103, 104])
-        }
-    }
-
     @Test(
         "while a port moves to and fro, nothing is lost, doubled or out of order, and each request is answered",
         arguments: Self.transports)

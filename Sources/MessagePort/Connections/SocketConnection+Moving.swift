@@ -99,8 +99,9 @@ extension SocketConnection {
         }
         hasAnnounced.store(snapshot.hasAnnounced, ordering: .relaxed)
         receiver.credit.formerKey.store(snapshot.creditKey, ordering: .relaxed)
-        // It is notified of this move, too.
-        receiver.credit.renames.store(Int(snapshot.renames) + 1, ordering: .relaxed)
+        // It is notified of this move, too. After many moves of which it has read at once it chooses one number.
+        let renames = min(snapshot.renames + 1, PortSnapshot.Connection.renameLimit)
+        receiver.credit.renames.store(Int(renames), ordering: .relaxed)
         receiver.state.withLock { state in
             state.channel.path.resume(wasOffered: snapshot.hadRings)
             for packet in snapshot.unread {
