@@ -94,6 +94,7 @@ extension Service {
 
     private func askOther(_ message: MachMessage, _ servant: Servant) {
         guard let other = servant.other else { return servant.say("no other port") }
+        servant.say("asks")
         do throws(PortError) {
             let limit = serviceTimeout
             let reply = try other.request(MachMessage(id: message.id + 1), sendLimit: limit, replyLimit: limit)

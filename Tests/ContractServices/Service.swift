@@ -58,8 +58,8 @@ package enum Service: String, Sendable {
     case lastReply
     /// Asks the reply port with the id 7, and replies the id that it got.
     case askBack
-    /// Asks the other port that the servant knows with the next id, and replies the id that it got; -1 and what it
-    /// threw if it got none.
+    /// Says "asks", asks the other port that the servant knows with the next id, and replies the id that it got; -1 and
+    /// what it threw if it got none.
     case askOther
     /// Sends the id 7 to the reply port, then replies 8.
     case sendBack
