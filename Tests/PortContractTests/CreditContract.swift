@@ -74,6 +74,24 @@ import Testing
         }
     }
 
+    @Test("clients that send by turns ask for room once each, also with a sender of the port's process")
+    func turns() async throws {
+        try await onBench(over: .process) { bench in
+            let port = try bench.port(queueLimit: 64)
+            let senders = try (0..<5).map { _ in try bench.farSender(to: port) }
+            let own = port.makeSendRight()
+            var accepted: UInt64 = 0
+            for round in Int32(0)..<40 {
+                for sender in senders { try sender.send(MachMessage(id: round)) }
+                try own.send(MachMessage(id: round))
+                for _ in 0...senders.count { #expect(try port.next().id == round) }
+                // Each has asked before its second message.
+                if round == 1 { accepted = port.localPort.acceptedCount }
+            }
+            #expect(port.localPort.acceptedCount == accepted)
+        }
+    }
+
     @Test("a sender waits at a full queue until one message is received", arguments: TestTransport.withName)
     func blocks(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -202,4 +220,9 @@ import Testing
             try worker.end()
         }
     }
+}
+
+extension LocalPort {
+    /// How many connections there were.
+    fileprivate var acceptedCount: UInt64 { sockets?.state.withLock { $0.lastKey } ?? 0 }
 }

@@ -186,6 +186,7 @@ extension PacketSender {
             default:
                 guard try accept(answer, over: connection) else { return nil }
                 credit.line.holderDidContinue()
+                credit.didAsk(wasQueueFull: isInLine)
                 if credit.mayBegin { return query }
                 // It was taken back since, or the port says what is not so.
                 if !mayWait { throw PortError(.sendTimedOut) }
@@ -346,9 +347,9 @@ extension PacketSender {
         }
     }
 
-    /// Spins as at a full ring.
+    /// Spins as at a full ring, if the queue was full; what was taken back for others comes by a question alone.
     private func spinForCredit(until deadline: MonotonicInstant) -> Bool {
-        if !credit.hasGrants { return false }
+        if !credit.wasQueueFull { return false }
         ProcessorAllowance.shared.spin(
             until: min(deadline, .after(Tuning.senderTimeout)), pauses: Tuning.pausesBetweenChecks, yields: true
         ) { credit.mayBegin }

@@ -39,6 +39,9 @@ struct SendCredit: ~Copyable, Sendable {
     /// its busy threads may answer.
     private let unaskableUntil = Atomic<Int64>(0)
 
+    /// Whether the port had no room when it was last asked.
+    private let isQueueFull = Atomic<Bool>(false)
+
     /// Held by the sender that lacks a grant and asks for one; the others wait behind it, in their order.
     let line = SendLock()
 
@@ -132,8 +135,10 @@ struct SendCredit: ~Copyable, Sendable {
         return until == 0 || MonotonicInstant.now.nanoseconds >= until
     }
 
-    /// Whether the port has granted something yet.
-    var hasGrants: Bool { grantWord.object != nil }
+    /// Whether the port had no room when it was last asked: its thread is about to make some.
+    var wasQueueFull: Bool { isQueueFull.load(ordering: .relaxed) }
+
+    func didAsk(wasQueueFull: Bool) { isQueueFull.store(wasQueueFull, ordering: .relaxed) }
 
     /// No answer came: for some time the limit is the connection's.
     func noteUnanswered() {

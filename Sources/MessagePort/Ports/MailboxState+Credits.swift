@@ -64,13 +64,21 @@ extension MailboxState {
     ///
     /// - Returns: whether the connection can send only few more.
     mutating func didReceive(_ credit: ReceivedCredit) -> Bool {
-        contention.credits.didReceive(1, over: credit) <= limit / 2
+        isLow(contention.credits.didReceive(1, over: credit))
     }
+
+    /// Whether a connection can send only few more messages.
+    @inline(__always)
+    func isLow(_ unused: Int) -> Bool { unused <= batch / 2 }
+
+    /// How many slots each of the connections may have unused while others need some.
+    private var portion: Int { contention.credits.portion(of: limit) }
+    private var batch: Int { contention.credits.batch(of: limit) }
 
     /// The owner of a connection that can send only few more messages, when nobody waits and there is room for a number of
     /// them: it is granted more at once, before its sender has to ask, and not one after the other.
     func ownerToGrant(_ credit: ReceivedCredit) -> PeerID? {
-        contention.isQuiet && freeSlots > limit / 4 ? contention.credits.owner(of: credit) : nil
+        contention.isQuiet && freeSlots > batch / 4 ? contention.credits.owner(of: credit) : nil
     }
 
     /// Whether a connection has used up what it was granted.
@@ -78,9 +86,9 @@ extension MailboxState {
         @inline(__always) get { !coldContention.isBlank && contention.credits.hasExhausted }
     }
 
-    /// The same for the connection that has used up what it was granted, when half of the queue is free.
+    /// The same for the connection that has used up what it was granted, when half of a batch is free.
     mutating func removeExhausted() -> (index: Int, owner: PeerID)? {
-        contention.isQuiet && freeSlots > limit / 2 ? contention.credits.removeExhausted() : nil
+        contention.isQuiet && freeSlots > batch / 2 ? contention.credits.removeExhausted() : nil
     }
 
     /// Grants a connection more, up to the share of its process.
@@ -92,7 +100,7 @@ extension MailboxState {
 
     /// Grants a connection what is free.
     private mutating func raise(_ index: Int, share: Int) {
-        contention.credits.raise(index, by: freeSlots, atMost: min(share, limit))
+        contention.credits.raise(index, by: freeSlots, atMost: min(share, limit), portion: portion)
     }
 
     private var freeSlots: Int { policy == .refuse ? openLimit - queue.count - grantedSlots : limit }
@@ -134,11 +142,21 @@ extension MailboxState {
     private mutating func findCredit(_ index: Int, share: Int) -> Bool {
         if contention.credits.maySend(index) { return true }
         if !contention.senders.isEmpty { return false }
+        if freeSlots < portion { _ = contention.credits.takeBack(besides: index, leaving: portion) }
         raise(index, share: share)
         if !contention.credits.maySend(index), contention.credits.takeBack(besides: index) {
             raise(index, share: share)
         }
         return contention.credits.maySend(index)
+    }
+
+    /// Whether a new sender of this process finds room in slots that other processes were granted and do not use.
+    mutating func findGrantedRoom() -> Bool {
+        if isFrozen || coldContention.isBlank || !contention.senders.isEmpty { return false }
+        for rest in [portion / 2, 0] where contention.credits.takeBack(leaving: rest) {
+            if hasRoom { return true }
+        }
+        return false
     }
 
     /// Grants a slot to a connection that has waited for it.

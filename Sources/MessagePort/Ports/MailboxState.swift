@@ -134,14 +134,6 @@ struct MailboxState: ~Copyable {
         }
     }
 
-    /// Whether a new sender of this process finds room in slots that other processes were granted and do not use.
-    private mutating func findGrantedRoom() -> Bool {
-        guard !isFrozen, !coldContention.isBlank, contention.senders.isEmpty, contention.credits.takeBack() else {
-            return false
-        }
-        return hasRoom
-    }
-
     /// Queues a message; if there is no room for it, `sender`, unless it is nil, waits for some with the message.
     /// Messages that the policy drops for it are in `removeDropped`.
     ///
@@ -217,7 +209,7 @@ struct MailboxState: ~Copyable {
         let slots = min(most, room)
         reservedSlots += UInt16(slots)
         guard let credit else { return (slots, false) }
-        return (slots, contention.credits.didReceive(slots, over: credit) <= limit / 2)
+        return (slots, isLow(contention.credits.didReceive(slots, over: credit)))
     }
 
     /// Queues messages in their reserved slots, unless the port is dead. None of them is a reply.

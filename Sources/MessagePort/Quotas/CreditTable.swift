@@ -6,7 +6,9 @@
 // A port grants the free slots of its queue to connections before they send, so that a sender of another process knows
 // whether there is room. Counts are of all messages since the account began. A granted slot is free until its message has
 // come; it counts as taken all the same (`outstanding`). The port takes back what a connection has not used when another
-// sender needs it: a message that is sent at that moment exceeds the grant, at most one for each connection.
+// sender needs it: a message that is sent at that moment exceeds the grant, at most one for each connection. Connections that
+// have asked share the queue: each is granted its portion, and what is taken back for others is first what exceeds that.
+// So clients that send by turns do not ask for each message.
 
 /// The account of the connection over which a message came.
 struct ReceivedCredit: Sendable {
@@ -56,6 +58,10 @@ struct CreditTable: Sendable {
     private(set) var outstanding = 0
     /// The index of the connection over which messages came last, if it may send no more; otherwise -1.
     private var exhaustedIndex = -1
+    /// How many connections have asked.
+    private var sharing = 0
+    /// The binary logarithm of the number of portions.
+    private var portionShift = 0
     /// Where the clients read the grants; set before the first is given.
     var page: GrantPage?
 
@@ -85,8 +91,20 @@ struct CreditTable: Sendable {
         if exhaustedIndex == index { exhaustedIndex = -1 }
         let words = entries[index]?.words
         entries[index] = nil
+        if words != nil { setSharing(sharing - 1) }
         return (words, true)
     }
+
+    private mutating func setSharing(_ count: Int) {
+        sharing = count
+        portionShift = Int.bitWidth - max(0, count - 1).leadingZeroBitCount
+    }
+
+    /// How many slots a connection may have unused while others need some.
+    func portion(of limit: Int) -> Int { max(1, limit >> portionShift) }
+
+    /// How many slots are granted at once, where there are as many.
+    func batch(of limit: Int) -> Int { max(1, limit >> min(portionShift, Tuning.grantedBatchShift)) }
 
     func index(of key: UInt64) -> Int? { indices[key] }
 
@@ -100,6 +118,7 @@ struct CreditTable: Sendable {
         guard let sent, let granted = page?.word(at: index) else { return false }
         granted.store(accounts[index].granted)
         entries[index]?.words = SharedWords(granted: granted, sent: sent)
+        setSharing(sharing + 1)
         return true
     }
 
@@ -147,11 +166,13 @@ struct CreditTable: Sendable {
         return exhaustedIndex < 0 ? nil : entries[exhaustedIndex].map { (exhaustedIndex, $0.owner) }
     }
 
-    /// Grants a connection more slots, up to a share that it has not used.
-    mutating func raise(_ index: Int, by free: Int, atMost share: Int) {
+    /// Grants a connection more slots: its portion, or half of what is free, if that is more. At most `share` are granted
+    /// and not received.
+    mutating func raise(_ index: Int, by free: Int, atMost share: Int, portion: Int) {
         // What the client cannot see it could not use, nor give back.
         if entries[index]?.words == nil { return }
-        let more = min(free, share - accounts[index].outstanding)
+        let unused = accounts[index].outstanding - onTheirWay(index)
+        let more = min(free, share - accounts[index].outstanding, max(portion, free / 2) - unused)
         if more <= 0 { return }
         setGrant(accounts[index].granted &+ UInt64(more), index)
         outstanding += more
@@ -167,18 +188,19 @@ struct CreditTable: Sendable {
     /// A sender that had waited has used its slot, or has given up: it may be taken back.
     mutating func endAwaited(_ index: Int) { accounts[index].awaited = max(0, accounts[index].awaited - 1) }
 
-    /// Takes back what connections have not used, except for one.
+    /// Takes back what connections have not used, except for one, and except for a portion of each.
     ///
     /// - Returns: whether there was something.
-    mutating func takeBack(besides exception: Int? = nil) -> Bool {
+    mutating func takeBack(besides exception: Int? = nil, leaving portion: Int = 0) -> Bool {
         let before = outstanding
         if before == 0 { return false }
         for index in accounts.indices where index != exception {
             let account = accounts[index]
-            if account.outstanding <= account.awaited || entries[index]?.words == nil { continue }
+            let rest = max(account.awaited, portion)
+            if account.outstanding <= rest || entries[index]?.words == nil { continue }
             // No sender begins another message now: what it has sent is final, but for one that it had begun.
-            setGrant(min(account.granted, sentCount(in: account, index) &+ UInt64(account.awaited)), index)
-            setGrant(min(account.granted, sentCount(in: account, index) &+ UInt64(account.awaited)), index)
+            setGrant(min(account.granted, sentCount(in: account, index) &+ UInt64(rest)), index)
+            setGrant(min(account.granted, sentCount(in: account, index) &+ UInt64(rest)), index)
             outstanding += accounts[index].outstanding - account.outstanding
         }
         return outstanding < before

@@ -135,6 +135,9 @@ enum Tuning {
     /// How long a sender lets a port answer whether it has room. Chosen, not measured.
     static let creditAnswerTime: Duration = .milliseconds(250)
 
+    /// At least the queue's limit divided by this power of two is granted at once, where as much is free. Decision 0035.
+    static let grantedBatchShift = 4
+
     /// From this limit of a queue on a sender that waits is granted several slots at once. Chosen, not measured.
     static let leastLimitOfGrantedBatches = 16
 

@@ -33,12 +33,12 @@ final class ConnectionField {
         self.children = try pool.checkIn(within: .seconds(120))
     }
 
-    /// Makes one of the children connect to all ports, by its first message to each.
+    /// Makes one of the children connect to all ports, by its first message to each; before the second it gets a grant.
     func connect(_ child: Int) throws {
         let rights = ports.map { MachMessage.Component.right($0.makeSendRight()) }
         let message = MachMessage(id: PortChild.Request.takeRights.rawValue, components: rights)
         try children[child].send(message, within: .seconds(60))
-        _ = try send(ports.count, by: child)
+        for _ in 0..<2 { _ = try send(ports.count, by: child) }
     }
 
     /// The allocated bytes in the heap of one of the children.
