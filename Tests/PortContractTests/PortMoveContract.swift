@@ -110,8 +110,10 @@ import Testing
         }
     }
 
-    @Test("after each move a sender gets rings again, and its order stays", .rings, arguments: [false, true])
-    func ringsAgain(asks: Bool) async throws {
+    @Test(
+        "after each move, also one that is refused, a sender gets rings again, and its order stays", .rings,
+        arguments: [false, true], [false, true])
+    func ringsAgain(asks: Bool, isRefused: Bool) async throws {
         try await onBench(over: .ring) { bench in
             var holder = try bench.port(queueLimit: 100)
             let right = try bench.right(to: holder)
@@ -123,7 +125,7 @@ import Testing
                     try right.send(MachMessage(id: sent))
                     sent += 1
                 }
-                holder = try bench.move(holder)
+                if isRefused { try bench.refuseMove(holder) } else { holder = try bench.move(holder) }
                 // Until the client has read that the port has moved, it has the old ones.
                 let deadline = Watchdog.deadline
                 while !(connection.hasRings && connection.hasNewRings(at: holder)) {
@@ -355,6 +357,16 @@ extension Bench {
         let way = SendRight(try connect(to: carrier.localPort.address(in: directory)))
         try way.send(MachMessage(components: [.receiveRight(port)]))
         return try #require(try carrier.next().receiveRights.first)
+    }
+
+    /// Sends it to a port that accepts none.
+    fileprivate func refuseMove(_ port: MachPort) throws {
+        let carrier = try self.port()
+        let way = SendRight(try connect(to: carrier.localPort.address(in: directory)))
+        let error = portError { () throws(PortError) in
+            try way.send(MachMessage(components: [.receiveRight(port)]))
+        }
+        #expect(error?.code == .notTransferable && port.isValid)
     }
 }
 

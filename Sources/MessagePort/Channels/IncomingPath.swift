@@ -70,8 +70,11 @@ struct IncomingPath: Sendable {
         (isWoundUp, wasOffered) = (true, true)
     }
 
-    /// Another process has had a ring here, or was offered one: what was sent for that may come, and then another offer.
-    mutating func resume(wasOffered: Bool) { isWoundUp = wasOffered }
+    /// Whether this process has wound a ring up, and the peer may not offer another one.
+    var mayNotReplaceRing: Bool { isWoundUp && wasOffered }
+
+    /// A ring was wound up, here or in another process: what was sent for it may come, and then another offer.
+    mutating func resume(hadRings: Bool) { (isWoundUp, wasOffered) = (hadRings, false) }
 
     /// The port at the other end has moved: everything comes on the socket until there are new rings.
     mutating func portDidMove() {

@@ -77,6 +77,7 @@ extension PortSockets {
         guard let members else { return }
         background.object?.acceptLater()
         for member in members {
+            member.renewRings()
             updateInterest(in: member)  // of one that is not watched, too
             background.object?.awaitQuery(of: member)
         }

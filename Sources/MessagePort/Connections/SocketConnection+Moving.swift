@@ -54,6 +54,19 @@ extension SocketConnection {
         return true
     }
 
+    /// The port stays. Where rings were wound up the client is notified as after a move, so that it can earn others.
+    func renewRings() {
+        let mustNotify = receiver.state.withLock { state in
+            if !state.channel.path.mayNotReplaceRing { return false }
+            loseRings(&state.channel.path)
+            state.channel.path.resume(hadRings: true)
+            return true
+        }
+        if !mustNotify || isClosed { return }
+        receiver.credit.renames.add(1, ordering: .relaxed)
+        announceMove()
+    }
+
     /// What the next owner has to know, and the descriptors that have come of messages that are not received. The
     /// connection is frozen.
     func snapshot() -> (PortSnapshot.Connection, [SharedDescriptor]) {
@@ -103,7 +116,7 @@ extension SocketConnection {
         let renames = min(snapshot.renames + 1, PortSnapshot.Connection.renameLimit)
         receiver.credit.renames.store(Int(renames), ordering: .relaxed)
         receiver.state.withLock { state in
-            state.channel.path.resume(wasOffered: snapshot.hadRings)
+            state.channel.path.resume(hadRings: snapshot.hadRings)
             for packet in snapshot.unread {
                 guard let header = PacketHeader(packet.head) else { continue }  // checked when it was decoded
                 let own = packet.descriptorCount.map { Array(rest.prefix($0)) }

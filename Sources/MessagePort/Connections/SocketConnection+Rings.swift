@@ -93,7 +93,7 @@ extension SocketConnection {
         return true
     }
 
-    /// The port has moved, and its old owner has wound the rings up: new ones can be earned. The caller holds the lock
+    /// The rings were wound up because the port has moved, or was to move: new ones can be earned. The caller holds the lock
     /// of the receiver.
     func loseRings(_ path: inout IncomingPath) {
         path.portDidMove()
