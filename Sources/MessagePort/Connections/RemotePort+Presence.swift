@@ -149,6 +149,7 @@ extension MachMessage {
     func encoded(
         until deadline: inout SendDeadline, moving moves: PortMoves? = nil
     ) throws(PortError) -> OutgoingMessage {
+        if let plain = try OutgoingMessage(plain: self) { return plain }
         while true {
             switch try encodedOrFull(moving: moves) {
             case .success(let message): return message

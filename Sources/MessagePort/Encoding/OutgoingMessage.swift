@@ -14,14 +14,12 @@ struct OutgoingMessage: Sendable {
     let id: Int32
     let componentCount: Int
     /// The head of the first record, in memory order; nil when there is no record.
-    private(set) var firstWord: UInt64?
+    let firstWord: UInt64?
     /// What is between the first head and the tail.
-    private(set) var records: [UInt8] = []
+    let records: [UInt8]
     /// The body of the last record, if it is of bytes: sent from the message's memory.
-    private(set) var tail: [UInt8] = []
-    private(set) var descriptors: [SharedDescriptor] = []
-    /// The end of a pipe with which the last right to each port travels: the next one shares it, if it has the same.
-    private var ends: [PortAddress: SharedDescriptor] = [:]
+    let tail: [UInt8]
+    let descriptors: [SharedDescriptor]
 
     private var firstWordSize: Int { firstWord == nil ? 0 : ComponentKind.headSize }
     /// Where the tail begins in the payload.
@@ -41,29 +39,35 @@ struct OutgoingMessage: Sendable {
         let replyPort = message.replyPort
         let counts = PartCounts(message.parts, hasReplyPort: replyPort != nil)
         try counts.check(limit)
-        id = message.id
-        componentCount = counts.components
         let room = counts.size - counts.tail - (replyPort == nil ? ComponentKind.headSize : 0)
-        if room > 0 { records.reserveCapacity(room) }
-        if let replyPort { try append(replyPort, .replyPort, with: .countedReplyPort) }
+        var records = OutgoingRecords(room: room)
+        if let replyPort { try records.append(replyPort, .replyPort, with: .countedReplyPort) }
         try message.parts.visit { (part, isLast) throws(PortError) in
             switch part {
-            case .bytes(let bytes) where isLast:
-                appendHead(.bytes, bytes.count)
-                tail = bytes
-            case .bytes(let bytes): append(.bytes, bytes)
-            case .right(let right): try append(right, .right, with: .countedRight)
-            case .descriptor(let descriptor):
-                appendHead(.descriptor, 0)
-                descriptors.append(descriptor)
+            case .bytes(let bytes) where isLast: records.end(with: bytes)
+            case .bytes(let bytes): records.append(.bytes, bytes)
+            case .right(let right): try records.append(right, .right, with: .countedRight)
+            case .descriptor(let descriptor): records.append(.descriptor, descriptor)
             case .receiveRight:
                 guard let descriptor = moved.popFirst() else { throw PortError(.notTransferable) }
-                appendHead(.receiveRight, 0)
-                descriptors.append(descriptor)
+                records.append(.receiveRight, descriptor)
             }
         }
-        try PartCounts.check(size: size, limit)
-        if !ends.isEmpty { try PartCounts.check(descriptors: descriptors.count) }
+        try PartCounts.check(size: records.size, limit)
+        if records.hasEnds { try PartCounts.check(descriptors: records.descriptors.count) }
+        self.init(id: message.id, counts.components, records)
+    }
+
+    private init(id: Int32, _ componentCount: Int, _ records: consuming OutgoingRecords) {
+        (self.id, self.componentCount, firstWord) = (id, componentCount, records.firstWord)
+        (self.records, tail, descriptors) = (records.bytes, records.tail, records.descriptors)
+    }
+
+    /// The same for a message of one part, bytes, with no reply port: most are. Nil for another one.
+    init?(plain message: borrowing MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
+        guard message.replyPort == nil, let bytes = message.parts.onlyBytes else { return nil }
+        try PartCounts.check(size: ComponentKind.headSize + bytes.count, limit)
+        self.init(id: message.id, bytes: bytes)
     }
 
     /// Checks what can be checked without encoding it.
@@ -87,37 +91,7 @@ struct OutgoingMessage: Sendable {
         componentCount = 1
         firstWord = ComponentKind.bytes.head(bytes.count).littleEndian
         tail = bytes
-    }
-
-    /// Appends a right: with the end of a pipe, if its port counts rights that way. A port of this process that has
-    /// ended has no address: its right travels as a dead name.
-    private mutating func append(
-        _ right: SendRight, _ kind: ComponentKind, with counting: ComponentKind
-    ) throws(PortError) {
-        do throws(PortError) {
-            // Of a right to a name the present owner's, for both.
-            let right = try right.destination.rightToSend() ?? right
-            let address = try right.destination.address()
-            let path = Array(address.path.utf8)
-            guard let end = try right.export() else { return append(kind, path) }
-            if ends[address] === end, kind == .right { return append(.sharedRight, path) }
-            append(counting, path)
-            ends[address] = end
-            descriptors.append(end)
-        } catch {
-            guard error.code == .invalidPort else { throw error }
-            append(kind, Array(PortAddress.nowhere.path.utf8))
-        }
-    }
-
-    private mutating func append(_ kind: ComponentKind, _ bytes: [UInt8]) {
-        appendHead(kind, bytes.count)
-        records += bytes
-    }
-
-    private mutating func appendHead(_ kind: ComponentKind, _ length: Int) {
-        let head = kind.head(length)
-        if firstWord == nil { firstWord = head.littleEndian } else { records.append(littleEndian: head) }
+        (records, descriptors) = ([], [])
     }
 
     /// All records, in memory of their own.
@@ -151,6 +125,62 @@ struct OutgoingMessage: Sendable {
                 ? [] : records[inRecords.lowerBound - firstWordSize..<inRecords.upperBound - firstWordSize],
             tail: inTail.isEmpty ? [] : tail[inTail.lowerBound - tailStart..<inTail.upperBound - tailStart],
             descriptors: descriptors)
+    }
+}
+
+/// The records of a message while they are encoded.
+private struct OutgoingRecords {
+    private(set) var firstWord: UInt64?
+    private(set) var bytes: [UInt8] = []
+    private(set) var tail: [UInt8] = []
+    private(set) var descriptors: [SharedDescriptor] = []
+    /// The end of a pipe with which the last right to each port travels: the next one shares it, if it has the same.
+    private var ends: [PortAddress: SharedDescriptor] = [:]
+
+    init(room: Int) { if room > 0 { bytes.reserveCapacity(room) } }
+
+    var hasEnds: Bool { !ends.isEmpty }
+    var size: Int { (firstWord == nil ? 0 : ComponentKind.headSize) + bytes.count + tail.count }
+
+    mutating func end(with bytes: [UInt8]) {
+        appendHead(.bytes, bytes.count)
+        tail = bytes
+    }
+
+    mutating func append(_ kind: ComponentKind, _ descriptor: SharedDescriptor) {
+        appendHead(kind, 0)
+        descriptors.append(descriptor)
+    }
+
+    /// Appends a right: with the end of a pipe, if its port counts rights that way. A port of this process that has
+    /// ended has no address: its right travels as a dead name.
+    mutating func append(
+        _ right: SendRight, _ kind: ComponentKind, with counting: ComponentKind
+    ) throws(PortError) {
+        do throws(PortError) {
+            // Of a right to a name the present owner's, for both.
+            let right = try right.destination.rightToSend() ?? right
+            let address = try right.destination.address()
+            let path = Array(address.path.utf8)
+            guard let end = try right.export() else { return append(kind, path) }
+            if ends[address] === end, kind == .right { return append(.sharedRight, path) }
+            append(counting, path)
+            ends[address] = end
+            descriptors.append(end)
+        } catch {
+            guard error.code == .invalidPort else { throw error }
+            append(kind, Array(PortAddress.nowhere.path.utf8))
+        }
+    }
+
+    mutating func append(_ kind: ComponentKind, _ bytes: [UInt8]) {
+        appendHead(kind, bytes.count)
+        self.bytes += bytes
+    }
+
+    private mutating func appendHead(_ kind: ComponentKind, _ length: Int) {
+        let head = kind.head(length)
+        if firstWord == nil { firstWord = head.littleEndian } else { bytes.append(littleEndian: head) }
     }
 }
 
@@ -269,6 +299,11 @@ struct Transmission: ~Copyable, Sendable {
     var restSize: Int { message.size - sentCount }
 
     func next(atMost limit: Int = PacketHeader.payloadLimit) -> OutgoingPacket {
+        // Most are one packet: this is the same, with less to compute.
+        if !isBegun, message.size <= limit, message.descriptors.isEmpty, !message.isDivided {
+            return OutgoingPacket(
+                header: header, firstWord: message.firstWord, payload: message.records[...], tail: message.tail[...])
+        }
         let unsent = message.descriptors.dropFirst(sentDescriptorCount)
         let descriptors =
             unsent.count == message.descriptors.count && unsent.count <= packetDescriptorLimit
