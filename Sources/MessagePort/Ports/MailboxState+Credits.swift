@@ -78,7 +78,10 @@ extension MailboxState {
     /// The owner of a connection that can send only few more messages, when nobody waits and there is room for a number of
     /// them: it is granted more at once, before its sender has to ask, and not one after the other.
     func ownerToGrant(_ credit: ReceivedCredit) -> PeerID? {
-        contention.isQuiet && freeSlots > batch / 4 ? contention.credits.owner(of: credit) : nil
+        guard contention.isQuiet, freeSlots > batch / 4 || contention.credits.mayExceedPortions(of: limit) else {
+            return nil
+        }
+        return contention.credits.owner(of: credit)
     }
 
     /// Whether a connection has used up what it was granted.
@@ -95,6 +98,7 @@ extension MailboxState {
     mutating func grantMore(_ index: Int, share: Int) {
         // The client writes what it has sent with each message: it is read here only.
         noteHighWater(onTheirWay: contention.credits.onTheirWay(index))
+        if freeSlots <= batch / 4 { _ = contention.credits.takeBack(besides: index, leaving: portion) }
         raise(index, share: share)
     }
 

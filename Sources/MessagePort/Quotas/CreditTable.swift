@@ -26,6 +26,8 @@ struct CreditTable: Sendable {
         var granted: UInt64 = 0
         /// How many slots senders have waited for and not used: they are not taken back.
         var awaited = 0
+        /// Whether the client sees its grants: it has asked.
+        var isShared = false
         /// What had been received and granted at the last check for progress.
         var receivedAtCheck: UInt64 = 0
         var grantedAtCheck: UInt64 = 0
@@ -60,6 +62,8 @@ struct CreditTable: Sendable {
     private var exhaustedIndex = -1
     /// How many connections have asked.
     private var sharing = 0
+    /// How many slots were granted since portions were checked.
+    private var grantedSinceCheck = 0
     /// The binary logarithm of the number of portions.
     private var portionShift = 0
     /// Where the clients read the grants; set before the first is given.
@@ -103,6 +107,12 @@ struct CreditTable: Sendable {
     /// How many slots a connection may have unused while others need some.
     func portion(of limit: Int) -> Int { max(1, limit >> portionShift) }
 
+    /// Whether connections may have more than their portions unused. It is checked once for each batch that is granted: what
+    /// is on its way counts, too, and the connections are many.
+    func mayExceedPortions(of limit: Int) -> Bool {
+        sharing > 1 && grantedSinceCheck >= batch(of: limit) && outstanding > sharing * portion(of: limit)
+    }
+
     /// How many slots are granted at once, where there are as many.
     func batch(of limit: Int) -> Int { max(1, limit >> min(portionShift, Tuning.grantedBatchShift)) }
 
@@ -118,6 +128,7 @@ struct CreditTable: Sendable {
         guard let sent, let granted = page?.word(at: index) else { return false }
         granted.store(accounts[index].granted)
         entries[index]?.words = SharedWords(granted: granted, sent: sent)
+        accounts[index].isShared = true
         setSharing(sharing + 1)
         return true
     }
@@ -145,7 +156,7 @@ struct CreditTable: Sendable {
         credit.index < accounts.count && accounts[credit.index].key == credit.key
     }
 
-    /// - Returns: how many messages may still come over the connection; very many when it has ended.
+    /// - Returns: how many messages may still come over the connection; very many when it has ended, or was granted none.
     @discardableResult
     mutating func didReceive(_ count: Int, over credit: ReceivedCredit) -> Int {
         if !isOpen(credit) { return .max }
@@ -153,6 +164,7 @@ struct CreditTable: Sendable {
         let unused = accounts[index].receive(count)
         outstanding -= min(unused, count)
         if count > unused { setGrant(accounts[index].received, index) }
+        if !accounts[index].isShared { return .max }
         exhaustedIndex = count >= unused ? index : -1
         return max(0, unused - count)
     }
@@ -176,6 +188,7 @@ struct CreditTable: Sendable {
         if more <= 0 { return }
         setGrant(accounts[index].granted &+ UInt64(more), index)
         outstanding += more
+        grantedSinceCheck += more
     }
 
     /// Grants a connection whose sender has waited another slot.
@@ -193,6 +206,7 @@ struct CreditTable: Sendable {
     /// - Returns: whether there was something.
     mutating func takeBack(besides exception: Int? = nil, leaving portion: Int = 0) -> Bool {
         let before = outstanding
+        grantedSinceCheck = 0
         if before == 0 { return false }
         for index in accounts.indices where index != exception {
             let account = accounts[index]
