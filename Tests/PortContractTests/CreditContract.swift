@@ -92,6 +92,30 @@ import Testing
         }
     }
 
+    @Test("one of very many clients, of which the others are idle, asks for room now and then only")
+    func idle() async throws {
+        try await onBench(over: .process) { bench in
+            let port = try bench.port(queueLimit: 64)
+            let senders = try (0..<63).map { _ in try bench.farSender(to: port) }
+            for round in Int32(0)..<3 {
+                for sender in senders {
+                    try sender.send(MachMessage(id: round))
+                    #expect(try port.next().id == round)
+                }
+            }
+            for sender in senders {
+                let before = port.localPort.acceptedCount
+                for id in Int32(0)..<30 {
+                    try sender.send(MachMessage(id: id))
+                    #expect(try port.next().id == id)
+                }
+                let asked = port.localPort.acceptedCount - before
+                #expect(asked <= 10)
+            }
+            withExtendedLifetime(senders) {}
+        }
+    }
+
     @Test("a sender waits at a full queue until one message is received", arguments: TestTransport.withName)
     func blocks(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

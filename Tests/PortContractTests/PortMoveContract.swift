@@ -342,8 +342,7 @@ import Testing
 extension SocketConnection {
     /// Whether the port's end has rings, too, and this end sends over them.
     fileprivate func hasNewRings(at port: MachPort) -> Bool {
-        port.localPort.sockets?.clients.contains(where: \.hasRings) == true
-            && sender.channel.path.withLock { $0.usesRing }
+        port.ringCount > 0 && sender.channel.path.withLock { $0.usesRing }
     }
 }
 
@@ -360,7 +359,7 @@ extension Bench {
     }
 
     /// Sends it to a port that accepts none.
-    fileprivate func refuseMove(_ port: MachPort) throws {
+    func refuseMove(_ port: MachPort) throws {
         let carrier = try self.port()
         let way = SendRight(try connect(to: carrier.localPort.address(in: directory)))
         let error = portError { () throws(PortError) in
@@ -380,6 +379,9 @@ extension MachPort {
             yieldThread()
         }
     }
+
+    /// How many of its connections have rings.
+    var ringCount: Int { localPort.sockets?.clients.count { $0.hasRings } ?? 0 }
 
     fileprivate func waitUntilSenderWaits() {
         let deadline = Watchdog.deadline

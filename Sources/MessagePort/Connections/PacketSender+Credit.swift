@@ -184,7 +184,7 @@ extension PacketSender {
                 holderOfLinesWillBlock(message)
                 (limit, isInLine) = (deadline, true)
             default:
-                guard try accept(answer, over: connection) else { return nil }
+                guard try accept(answer, to: query, over: connection) else { return nil }
                 credit.line.holderDidContinue()
                 credit.didAsk(wasQueueFull: isInLine)
                 if credit.mayBegin { return query }
@@ -259,14 +259,18 @@ extension PacketSender {
     ///
     /// - Returns: whether it is a grant.
     /// - Throws: when the port has ended.
-    func accept(_ answer: CreditQuery.Answer, over connection: SocketConnection) throws(PortError) -> Bool {
+    func accept(
+        _ answer: CreditQuery.Answer, to query: CreditQuery, over connection: SocketConnection
+    ) throws(PortError) -> Bool {
+        if case .ended = answer, connection.isFoundDead() { throw connection.peerDidClose() }
+        // The port has moved since, and the connection has another number: its sender asks again.
+        if credit.key != query.key { return false }
         switch answer {
         case .granted(let grant):
             credit.accept(grant)
             return true
-        case .ended: if connection.isFoundDead() { throw connection.peerDidClose() }
         case .unavailable: connection.receiveUnlessReceiving()  // the port may have moved
-        case .full, .waiting, .received: break
+        case .full, .waiting, .received, .ended: break
         }
         credit.excuse()
         return false

@@ -21,6 +21,13 @@ struct PeerCredit: ~Copyable, Sendable {
     /// How many numbers the peer may still choose: one, and another for each time that the port has moved.
     let renames = Atomic<Int>(1)
 
+    /// The peer is notified of a move, and chooses another number for it; one for all of which it reads at once. Called
+    /// under the port's lock of moves, or for a connection that is not known to others yet.
+    func allowRename() {
+        let most = Int(PortSnapshot.Connection.renameLimit)
+        renames.store(min(renames.load(ordering: .relaxed) + 1, most), ordering: .relaxed)
+    }
+
     /// The number under which the peer may ask.
     var key: UInt64 { account?.key ?? formerKey.load(ordering: .relaxed) }
 

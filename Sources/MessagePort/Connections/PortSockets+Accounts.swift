@@ -23,6 +23,12 @@ extension PortSockets {
         return made
     }
 
+    /// A connection has no rings any more, and may get others.
+    func releaseRings(of connection: SocketConnection) {
+        guard let key = state.withLock({ $0.keys[ObjectIdentifier(connection)] }) else { return }
+        quotas.withLock { $0.releaseRings(key) }
+    }
+
     /// Reads again from connections of a process, or of all, that are under their limits.
     func resume(_ owner: PeerID? = nil) {
         let resumed = state.withLock { state in

@@ -397,7 +397,7 @@ private final class RoomNotice: SourceRoutine {
             guard let answer = query.receive() else { return nil }
             if case .waiting = answer { return nil }
             // Without a grant a sender that tries finds out.
-            guard (try? connection.sender.accept(answer, over: connection)) != nil else { return .deadName }
+            guard (try? connection.sender.accept(answer, to: query, over: connection)) != nil else { return .deadName }
             awaitsGrant.store(false, ordering: .relaxed)
             trigger.remove(query.rawValue)
             try? trigger.modify(connection.descriptor.rawValue, connection.roomEvents, key: 0)

@@ -175,6 +175,8 @@ final class CreditQuery: Sendable {
         case unavailable
     }
 
+    /// The number of the connection about which it asks.
+    let key: UInt64  // immutable
     private let socket: SharedDescriptor  // immutable
     /// Whether another thread has ended the wait.
     private let wasGivenUp = Atomic<Bool>(false)
@@ -205,7 +207,7 @@ final class CreditQuery: Sendable {
             componentCount: question.purpose.rawValue, asks: question.key)
         let result = try PortError.converting(
             sysSendPacket(socket.rawValue, head: header.words, descriptors: question.sentCount.map { [$0] } ?? []))
-        self.socket = socket
+        (self.socket, key) = (socket, question.key)
         guard result == .sent else { return nil }
     }
 

@@ -62,8 +62,12 @@ extension SocketConnection {
             state.channel.path.resume(hadRings: true)
             return true
         }
-        if !mustNotify || isClosed { return }
-        receiver.credit.renames.add(1, ordering: .relaxed)
+        if !mustNotify { return }
+        let former = sender.channel.path.withLock { $0.resetIfMoved() }
+        withExtendedLifetime(former) {}  // released without the lock
+        sink?.sockets?.releaseRings(of: self)
+        if isClosed { return }
+        receiver.credit.allowRename()
         announceMove()
     }
 
@@ -113,8 +117,8 @@ extension SocketConnection {
         hasAnnounced.store(snapshot.hasAnnounced, ordering: .relaxed)
         receiver.credit.formerKey.store(snapshot.creditKey, ordering: .relaxed)
         // It is notified of this move, too. After many moves of which it has read at once it chooses one number.
-        let renames = min(snapshot.renames + 1, PortSnapshot.Connection.renameLimit)
-        receiver.credit.renames.store(Int(renames), ordering: .relaxed)
+        receiver.credit.renames.store(Int(snapshot.renames), ordering: .relaxed)
+        receiver.credit.allowRename()
         receiver.state.withLock { state in
             state.channel.path.resume(hadRings: snapshot.hadRings)
             for packet in snapshot.unread {
@@ -146,7 +150,7 @@ extension SocketConnection {
         guard mustAnnounceMove.load(ordering: .relaxed), mustAnnounceMove.exchange(false, ordering: .relaxed) else {
             return
         }
-        receiver.credit.renames.add(1, ordering: .relaxed)
+        receiver.credit.allowRename()
         announceMove()
     }
 

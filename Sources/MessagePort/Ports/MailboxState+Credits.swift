@@ -75,10 +75,15 @@ extension MailboxState {
     private var portion: Int { contention.credits.portion(of: limit) }
     private var batch: Int { contention.credits.batch(of: limit) }
 
+    /// Whether a part of a batch is free. Where clients are many, their portions are smaller, and half of one is enough.
+    private func hasFree(batchDividedBy divisor: Int) -> Bool {
+        freeSlots > min(batch / divisor, portion / 2)
+    }
+
     /// The owner of a connection that can send only few more messages, when nobody waits and there is room for a number of
     /// them: it is granted more at once, before its sender has to ask, and not one after the other.
     func ownerToGrant(_ credit: ReceivedCredit) -> PeerID? {
-        guard contention.isQuiet, freeSlots > batch / 4 || contention.credits.mayExceedPortions(of: limit) else {
+        guard contention.isQuiet, hasFree(batchDividedBy: 4) || contention.credits.mayExceedPortions(of: limit) else {
             return nil
         }
         return contention.credits.owner(of: credit)
@@ -91,14 +96,14 @@ extension MailboxState {
 
     /// The same for the connection that has used up what it was granted, when half of a batch is free.
     mutating func removeExhausted() -> (index: Int, owner: PeerID)? {
-        contention.isQuiet && freeSlots > batch / 2 ? contention.credits.removeExhausted() : nil
+        contention.isQuiet && hasFree(batchDividedBy: 2) ? contention.credits.removeExhausted() : nil
     }
 
     /// Grants a connection more, up to the share of its process.
     mutating func grantMore(_ index: Int, share: Int) {
         // The client writes what it has sent with each message: it is read here only.
         noteHighWater(onTheirWay: contention.credits.onTheirWay(index))
-        if freeSlots <= batch / 4 { _ = contention.credits.takeBack(besides: index, leaving: portion) }
+        if !hasFree(batchDividedBy: 4) { _ = contention.credits.takeBack(besides: index, leaving: portion) }
         raise(index, share: share)
     }
 

@@ -208,7 +208,8 @@ struct CreditTable: Sendable {
         let before = outstanding
         grantedSinceCheck = 0
         if before == 0 { return false }
-        for index in accounts.indices where index != exception {
+        // Only these may have something: the page has no words for others.
+        for index in accounts.indices.prefix(GrantPage.count) where index != exception {
             let account = accounts[index]
             let rest = max(account.awaited, portion)
             if account.outstanding <= rest || entries[index]?.words == nil { continue }

@@ -184,7 +184,7 @@ struct PeerUsage {
         return true
     }
 
-    /// A connection that was to get rings got none.
+    /// A connection that was to get rings got none, or has none any more.
     mutating func releaseRings(_ key: UInt64) {
         guard let owner = owners[key] else { return }
         change(owner) { $0.rings.remove(key) }
