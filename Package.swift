@@ -28,12 +28,22 @@ let examples = [
     "handover": "Handover",
 ]
 
+/// The programs in Examples that use FoundationPorts.
+let foundationExamples = [
+    "foundation-mixed": "Foundation-Mixed",
+    "listing-3-12-foundation": "Listing-3-12-Foundation",
+    "listing-3-17-foundation": "Listing-3-17-Foundation",
+]
+
 let package = Package(
     name: "swift-message-port",
     products: [
         .library(name: "RunLoopCore", targets: ["RunLoopCore"]),
         .library(name: "MessagePort", targets: ["MessagePort"]),
         .library(name: "NamedPortServer", targets: ["NamedPortServer"]),
+        .library(name: "FoundationPorts", targets: ["FoundationPorts"]),
+        // For programs in C and C++, outside of packages.
+        .library(name: "FoundationPortsC", type: .dynamic, targets: ["FoundationPorts"]),
         // The examples are programs of this package only: as products, no package that uses this one could have their names.
         .executable(name: "portctl", targets: ["portctl"]),
     ],
@@ -44,6 +54,10 @@ let package = Package(
         .target(name: "RunLoopCore", dependencies: ["PortCLibrary", "PortSystem"]),
         .target(name: "MessagePort", dependencies: ["PortCLibrary", "PortSystem", "RunLoopCore"]),
         .target(name: "NamedPortServer", dependencies: ["PortCLibrary", "PortSystem", "RunLoopCore", "MessagePort"]),
+        .target(name: "CFoundationPorts", linkerSettings: [.linkedLibrary("dispatch")]),
+        .target(
+            name: "FoundationPorts",
+            dependencies: ["CFoundationPorts", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]),
         .executableTarget(name: "portctl", dependencies: ["PortCLibrary", "NamedPortServer"]),
 
         .target(name: "CRefusals", path: "Tests/CRefusals"),
@@ -61,7 +75,8 @@ let package = Package(
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "ContractServices"],
             path: "Tests/PortTestPeer"),
         .executableTarget(
-            name: "guides", dependencies: ["RunLoopCore", "MessagePort", "NamedPortServer"], path: "Tests/Guides"),
+            name: "guides", dependencies: ["RunLoopCore", "MessagePort", "NamedPortServer", "FoundationPorts"],
+            path: "Tests/Guides"),
         .executableTarget(name: "wire-peer", path: "Tests/WirePeer"),
         .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
         .executableTarget(
@@ -100,6 +115,24 @@ let package = Package(
         .testTarget(
             name: "CrashTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
+        .executableTarget(
+            name: "cf-port-peer",
+            dependencies: ["FoundationPorts", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
+            path: "Tests/CFPortPeer"),
+        .executableTarget(
+            name: "mach-port-peer", dependencies: ["FoundationPorts", "PortSystem"], path: "Tests/MachPortPeer"),
+        // The same sources in the older language mode, as most of the programs for which they stand.
+        .target(
+            name: "SpellingSwift5", dependencies: ["FoundationPorts", "MessagePort", "NamedPortServer"],
+            path: "Tests/SpellingSwift5"),
+        .target(name: "SpellingAliases", dependencies: ["FoundationPorts"], path: "Tests/SpellingAliases"),
+        .testTarget(
+            name: "FoundationPortsTests",
+            dependencies: [
+                "CFoundationPorts", "FoundationPorts", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer",
+                "TestSupport", "cf-port-peer", "mach-port-peer", "SpellingSwift5",
+                "SpellingAliases", "portctl",
+            ] + foundationExamples.keys.sorted().map { .byName(name: $0) }),
         .testTarget(
             name: "ExampleTests",
             dependencies: [
@@ -114,6 +147,12 @@ for (name, folder) in examples.sorted(by: { $0.key < $1.key }) {
     package.targets.append(
         .executableTarget(
             name: name, dependencies: ["RunLoopCore", "MessagePort", "NamedPortServer"],
+            path: "Examples/\(folder)", exclude: ["README.md"]))
+}
+for (name, folder) in foundationExamples.sorted(by: { $0.key < $1.key }) {
+    package.targets.append(
+        .executableTarget(
+            name: name, dependencies: ["FoundationPorts", "NamedPortServer"],
             path: "Examples/\(folder)", exclude: ["README.md"]))
 }
 
@@ -139,7 +178,9 @@ if Context.environment["PORT_FUZZING"] != nil {
 let memorySafeTargets = ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
 
 for target in package.targets
-where !["CPortShims", "wire-peer", "CAllocationCounter", "CRefusals", "refuser"].contains(target.name) {
+where
+    !["CPortShims", "CFoundationPorts", "wire-peer", "CAllocationCounter", "CRefusals", "refuser"].contains(target.name)
+{
     var settings: [SwiftSetting] = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
@@ -150,5 +191,7 @@ where !["CPortShims", "wire-peer", "CAllocationCounter", "CRefusals", "refuser"]
     if memorySafeTargets.contains(target.name) {
         settings.append(.strictMemorySafety())
     }
+    // Clients have what settings they have.
+    if target.name == "SpellingSwift5" { settings = [.swiftLanguageMode(.v5)] }
     target.swiftSettings = settings
 }

@@ -15,6 +15,7 @@ let package = Package(
             name: "portbench",
             dependencies: [
                 "CBareCalls", "CPeers", .product(name: "NamedPortServer", package: "swift-message-port"),
+                .product(name: "FoundationPorts", package: "swift-message-port"),
             ],
             swiftSettings: [
                 .enableUpcomingFeature("ExistentialAny"),

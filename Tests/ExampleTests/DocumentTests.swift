@@ -51,7 +51,7 @@ struct DocumentTests {
         let landings = pages.map(\.path).filter { path in
             path.split(separator: "/").last == path.split(separator: "/")[1] + ".md"
         }
-        #expect(landings.count == 3)
+        #expect(landings.count == 4)
         for page in landings { #expect(linked.contains("../\(page)")) }
     }
 
@@ -66,6 +66,8 @@ struct DocumentTests {
     func commands() throws {
         var count = 0
         for page in try Document.all() {
+            // FoundationPortsTests run all commands of the page about C, which has a compiler's, too.
+            if page.path.hasPrefix("Examples/Listing-3-17-C/") { continue }
             for line in page.blocks("sh").joined(separator: "\n").split(separator: "\n") {
                 let words = line.prefix { $0 != "#" }.split(separator: " ")
                 guard let program = words.first else { continue }

@@ -34,12 +34,3 @@ extension Trait where Self == LeakCheck {
 func heldNames(in scratch: ScratchDirectory) throws -> [String] {
     try PortNameServer(directory: scratch.path("swift-ports")).list().map(\.name)
 }
-
-/// The sockets and names that are left in a scratch directory. The lock file of an ended process is neither: the next
-/// process that makes a socket removes it.
-func portFiles(in scratch: ScratchDirectory) throws -> [String] {
-    let directory = scratch.path("swift-ports")
-    if !FileManager.default.fileExists(atPath: directory) { return [] }  // no port was named
-    return try FileManager.default.subpathsOfDirectory(atPath: directory)
-        .filter { !["names", "sockets", "locks"].contains($0) && !$0.hasSuffix(".lock") }.sorted()
-}

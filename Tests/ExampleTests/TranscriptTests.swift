@@ -20,6 +20,11 @@ struct TranscriptTests {
         "SingleInstance", "Notes", "WorkerPool", "Progress", "OtherLoops", "Spawned", "Restart", "Handover",
     ]
 
+    /// Those that are run by `FoundationPortsTests`.
+    private static let examplesOfFoundationPorts = [
+        "Foundation-Mixed", "Listing-3-12-Foundation", "Listing-3-17-C", "Listing-3-17-Foundation",
+    ]
+
     @Test("an example prints what its README shows (S4, S6, S7, S15 to S22, S25)", arguments: examples)
     func transcript(of example: String) async throws {
         let terminals = Terminal.all(of: try Document("Examples/\(example)/README.md"))
@@ -56,12 +61,13 @@ struct TranscriptTests {
     func completeness() throws {
         let directory = Document.packageDirectory + "/Examples"
         let folders = try FileManager.default.contentsOfDirectory(atPath: directory).filter { !$0.hasSuffix(".md") }
-        #expect(Set(folders) == Set(Self.examples))
+        #expect(Set(folders) == Set(Self.examples + Self.examplesOfFoundationPorts))
         let rows = try Document("Examples/README.md").tableRows.filter { $0.count > 2 }
         for folder in folders {
             let program = try #require(rows.first { $0.contains("[\(folder)](\(folder)/README.md)") }?.last)
             let commands = try Document("Examples/\(folder)/README.md").blocks("sh").joined(separator: "\n")
-            #expect(commands.contains("swift run \(program.dropFirst().dropLast())"), "\(folder)")
+            let command = folder.hasSuffix("-C") ? "/" : "swift run "
+            #expect(commands.contains("\(command)\(program.dropFirst().dropLast())"), "\(folder)")
         }
     }
 
@@ -146,41 +152,20 @@ struct TranscriptTests {
         let manifest = try String(contentsOfFile: Document.packageDirectory + "/Package.swift", encoding: .utf8)
         let list = try #require(manifest.firstMatch(of: /products: \[\n((?: {8}.*\n)+) {4}\],\n/)?.1)
         let products = list.matches(of: /\.(?:library|executable)\(name: "([^"]+)"/).map { String($0.1) }
-        #expect(products == ["RunLoopCore", "MessagePort", "NamedPortServer", "portctl"])
+        #expect(
+            products == [
+                "RunLoopCore", "MessagePort", "NamedPortServer", "FoundationPorts", "FoundationPortsC", "portctl",
+            ])
     }
 }
 
-/// Commands of a page, and what they print.
-private struct Terminal {
-    var commands: String
-    var output: String
-
-    static func all(of page: Document) -> [Terminal] {
-        var commands = ""
-        return page.fenced.compactMap { block in
-            if block.information == "sh" { commands = block.contents }
-            return block.information == "output" ? Terminal(commands: commands, output: block.contents) : nil
-        }
-    }
-
+extension Terminal {
     /// The commands of the block of an example's README in which this command is, with the programs that are built
     /// already.
-    static func commands(of example: String, with command: String) throws -> String {
+    fileprivate static func commands(of example: String, with command: String) throws -> String {
         let blocks = try Document("Examples/\(example)/README.md").blocks("sh")
         let block = try #require(blocks.first { $0.contains("swift run \(command)") })
         return block.replacing(".build/debug/", with: "$PRODUCTS/")
-    }
-
-    /// Has a shell do what the commands say, with the programs that are built already. Errors are output, as on a
-    /// terminal.
-    func start(
-        namesIn scratch: ScratchDirectory, directory: String = Document.packageDirectory
-    ) throws -> ChildProcess {
-        let products = URL(fileURLWithPath: try builtProduct("greeter")).deletingLastPathComponent().path
-        let swift = #"exec 2>&1; set -eu; swift() { shift; program=$1; shift; "$PRODUCTS/$program" "$@"; }"#
-        return try ChildProcess(
-            "/bin/sh", ["-c", swift + "\n" + commands.replacing(".build/debug/", with: "$PRODUCTS/")],
-            environment: ["XDG_RUNTIME_DIR": scratch.path, "PRODUCTS": products], in: directory)
     }
 }
 

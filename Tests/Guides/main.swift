@@ -54,6 +54,7 @@ case "PortsInTasks": try inTask { try await portsInTasks() }
 case "FirstService": try runCounter()
 case "client": try askCounter()
 case "Porting": try porting()
+case "BringYourMacProgram": bringYourMacProgram()
 case "Activation": try activation()
 case "Tracing": try tracing()
 case "Names": try inTask { try await names() }

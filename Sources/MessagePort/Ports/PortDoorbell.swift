@@ -57,6 +57,14 @@ public final class PortDoorbell: Sendable {
         doorbell.clear()
     }
 
+    /// Gives edge-triggered loops another edge if messages wait in the queue, or something is left in the sockets. The
+    /// caller holds the port's lock.
+    fileprivate func signalAgainIfWaiting(hasSockets: Bool) {
+        if isSignalled.load(ordering: .relaxed) { return doorbell.signal() }
+        // A full queue may have left messages in the sockets.
+        if hasSockets { signalAgain() }
+    }
+
     /// Becomes readable for what arrives in the port's sockets too. The caller holds the port's lock.
     ///
     /// - Throws: `descriptorLimit` and `systemCallFailed` when that is not possible.
@@ -66,6 +74,14 @@ public final class PortDoorbell: Sendable {
 }
 
 extension LocalPort {
+    /// Gives edge-triggered loops another edge of the doorbell, if there is one, and messages wait.
+    func signalDoorbellIfMessagesWait() {
+        state.withLock { state in
+            if !state.hasColdState { return }
+            state.coldState.doorbell?.signalAgainIfWaiting(hasSockets: state.coldState.sockets != nil)
+        }
+    }
+
     func doorbell() throws(PortError) -> PortDoorbell {
         try checkProcess()
         if let doorbell = state.withLock({ $0.coldState.doorbell }) { return doorbell }

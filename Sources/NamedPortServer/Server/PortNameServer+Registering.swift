@@ -118,7 +118,7 @@ extension PortNameServer {
 
     /// Frees a name, if this object holds it for the port. Opens no file, so nothing can prevent it.
     @discardableResult
-    func free(_ name: PortName, of port: LocalPort) -> Bool {
+    package func free(_ name: PortName, of port: LocalPort) -> Bool {
         free(name) { $0.belongs(to: port) }
     }
 

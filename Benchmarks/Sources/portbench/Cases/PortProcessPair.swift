@@ -45,13 +45,22 @@ extension Contestant {
     }
 
     /// Requests of this thread to a named port of another process.
-    static func namedPort() throws -> Contestant {
+    static func namedPort(_ strategy: WaitStrategy, on placement: Placement = .anywhere) throws -> Contestant {
         let name = "org.example.portbench.\(PeerIdentity.current.processID)"
-        let child = try PortProcess(.adaptive, name: name)
+        let child = try PortProcess(strategy, name: name, on: placement)
         let remote = try RemoteMessagePort(name: name)
         let message = MachMessage(id: 1, bytes: Array(repeating: 7, count: Packet.size))
         return Contestant(
-            name: "ports", run: { count, laps in try timed(count, laps) { try remote.request(message) } },
+            name: "ports",
+            run: { count, laps in
+                try placement.near.run {
+                    let loop = ThreadRunLoop.current
+                    let usual = loop.waitStrategy
+                    loop.waitStrategy = strategy
+                    defer { loop.waitStrategy = usual }
+                    return try timed(count, laps) { try remote.request(message) }
+                }
+            },
             end: {
                 remote.invalidate()
                 child.end()

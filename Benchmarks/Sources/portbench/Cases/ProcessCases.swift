@@ -39,8 +39,21 @@ extension Case {
                         + Contestant.peers(peer_ipc_oneway))),
             Case(
                 Contest(
-                    id: "ipc.request", ours: { try .namedPort() }, baseline: { try .socketPair(bare_packets) },
+                    id: "ipc.request", ours: { try .namedPort(.adaptive) }, baseline: { try .socketPair(bare_packets) },
                     others: [{ try .socketPair(bare_stream) }])),
+            Case(on: [.anywhere, .twoProcessors]) { placement in
+                Contest(
+                    id: "ipc.request.sleeping", ours: { try .namedPort(.blocking, on: placement) },
+                    baseline: { try .socketPair(bare_packets, on: placement) },
+                    others: [{ try .socketPair(bare_stream, on: placement) }])
+            },
+            Case(on: [.anywhere, .twoProcessors]) { placement in
+                Contest(
+                    id: "cf.request", goal: Goal(ratio: placement == .anywhere ? nil : 1.6),
+                    ours: { try .cfMessagePort(on: placement) },
+                    baseline: { try .namedPort(.blocking, on: placement) },
+                    others: [{ try .socketPair(bare_packets, on: placement) }])
+            },
             deadlock,
             payload("ipc.payload.1MiB", 1 << 20),
             payload("ipc.payload.16MiB", 16 << 20),

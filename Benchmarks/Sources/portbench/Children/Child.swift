@@ -22,6 +22,8 @@ enum Child {
     enum Part: String {
         /// Serves ports: strategy, name.
         case ports
+        /// Serves a CFMessagePort: name.
+        case messagePort = "message-port"
         /// Answers on a bare socket: whether it waits in nested sets, bytes there, bytes back.
         case answer
         /// Reads packets from a bare socket: bytes of each, packets in a batch.
@@ -57,6 +59,7 @@ enum Child {
         func number(_ index: Int) -> Int { rest.indices.contains(index) ? Int(rest[index]) ?? 0 : 0 }
         switch part {
         case .ports: try PortChild(rest).run()
+        case .messagePort: try CFMessagePortChild.run(rest.first ?? "")
         case .answer: bare_socket_answer(socket, Int32(number(0)), number(1), number(2))
         case .sink: bare_socket_sink(socket, number(0), UInt32(number(1)))
         case .memory: try MappedMemory(of: socket).serve(answers: number(0) == 1)

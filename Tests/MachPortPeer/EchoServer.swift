@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import FoundationPorts
+
+/// Answers each message at its `sendPort` with the same number and components, and a port of its own as the last component.
+/// A message with the number 99 ends it; 98 makes it answer at the first port among the components.
+final class EchoServer: NSObject, NSMachPortDelegate {
+    private let port = NSMachPort()
+    private let name: String
+    private var isRunning = true
+
+    init(name: String) { self.name = name }
+
+    func run() {
+        port.setDelegate(self)
+        RunLoop.current.add(port, forMode: .default)
+        say(NSMachBootstrapServer.shared.registerPort(port, name: name) ? "ready" : "refused")
+        while isRunning, RunLoop.current.run(mode: .default, before: .distantFuture) {}
+        port.invalidate()
+        say("ended")
+    }
+
+    func handle(_ message: PortMessage) {
+        if message.msgid == 99 {
+            isRunning = false
+            return
+        }
+        let answer = message.msgid == 98 ? message.components?.lazy.compactMap { $0 as? Port }.first : message.sendPort
+        let components = (message.components ?? []) + [port]
+        let reply = PortMessage(send: answer, receive: port, components: components)
+        reply.msgid = message.msgid
+        let isSent = reply.send(before: Date(timeIntervalSinceNow: 60))
+        say("answered \(message.msgid) \(isSent)")
+    }
+}
+
+/// Registers a port that nobody serves, and waits for the end of standard input.
+func hold(name: String) {
+    let port = NSMachPort()
+    say(NSMachBootstrapServer.shared.registerPort(port, name: name) ? "ready" : "refused")
+    while readLine() != nil {}
+    port.invalidate()
+}
