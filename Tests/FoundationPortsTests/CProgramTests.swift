@@ -7,7 +7,9 @@ import TestSupport
 import Testing
 
 /// C programs that link `libFoundationPortsC.so` have CFMessagePort. The toolchain's clang builds one here.
-@Suite("FoundationPorts: programs in C", .leakCheck(settles: true, warmingUp: warmUp), .serialized)
+@Suite(
+    "FoundationPorts: programs in C", .leakCheck(settles: true, warmingUp: warmUp), .serialized,
+    .disabled(if: hasSanitizer, "a program without the sanitizer loads no library with it"))
 struct CProgramTests {
     private static let name = "c.program.\(getpid())"
 

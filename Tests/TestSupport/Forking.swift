@@ -19,6 +19,9 @@ package func rounds(_ count: Int) -> Int {
 /// one that may not read them there.
 package let hasAddressSanitizer = dlsym(nil, "__asan_init") != nil
 
+/// Whether one of the two is active.
+package let hasSanitizer = hasThreadSanitizer || hasAddressSanitizer
+
 /// Variables for a process in which the address sanitizer cannot search for leaks. It traces the process for that, which
 /// a filter, another user, a limit of processes or the lack of /proc prevents.
 package let withoutLeakSearch: [String: String?] = ["ASAN_OPTIONS": "detect_leaks=0"]
