@@ -156,7 +156,8 @@ private let warmedUp = Result {
     #expect(try ChildProcess(builtProduct("portctl"), ["request", name, "1"]).waitForExit().end == .exited(0))
     server.stop()
     try thread.join()
-    dropReplyPort(name)
+    // Not on this thread, one of a pool: its run loop would end with it, at any time.
+    try onNewThread { dropReplyPort(name) }
 }
 
 /// A port for replies is kept for the next request, and keeps the connection to the last server until then. That of a
