@@ -17,7 +17,7 @@ package final class MainQueueService: Sendable {
     /// That of this process.
     package static var shared: MainQueueService { ProcessObjects.current.mainQueue }
 
-    private final class Entry: Sendable {
+    fileprivate final class Entry: Sendable {
         // @unchecked: libdispatch's objects may be used on any thread.
         struct Source: @unchecked Sendable { let cancel: () -> Void }
 
@@ -32,13 +32,13 @@ package final class MainQueueService: Sendable {
         var isValid: Bool { source.map { CFRunLoopSourceIsValid($0) } ?? false }
     }
 
-    private struct State: Sendable {
-        var entries: [ObjectIdentifier: Entry] = [:]
+    struct State: Sendable {
+        fileprivate var entries: [ObjectIdentifier: Entry] = [:]
         /// Whether other threads serve the main queue.
         var isFree = false
     }
 
-    private let state = Mutex(State())
+    let state = Mutex(State())
     private let events = Atomic<Int>(0)
 
     /// The main loop runs in others only where a client runs it in them.
@@ -53,11 +53,13 @@ package final class MainQueueService: Sendable {
     /// How many ports are known to be on the main loop.
     package var portCount: Int { state.withLock { $0.entries.count } }
 
-    /// A port was added to the main loop, with a source.
+    /// A port was added to the main loop, with a source that another thread may have invalidated since.
     func add(_ port: PortSource, _ source: CFRunLoopSource, mode: String) {
         let isFree = hasMainQueue
-        let entry = state.withLock { state in
+        let entry = state.withLock { state -> Entry? in
             if isFree { state.isFree = true }
+            // The end of a source invalidates it, and then calls `remove`.
+            if !CFRunLoopSourceIsValid(source) { return nil }
             let entry = state.entries[ObjectIdentifier(port)] ?? Entry(port, source)
             state.entries[ObjectIdentifier(port)] = entry
             entry.state.withLock { _ = $0.modes.insert(mode) }

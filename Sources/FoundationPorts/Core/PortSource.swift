@@ -42,15 +42,19 @@ final class PortSource: Sendable {
 
     /// Invalidates a source of this library: nothing serves its port any more.
     static func end(_ source: CFRunLoopSource) {
-        if let port = of(source) { MainQueueService.shared.remove(port, mode: nil) }
+        let port = of(source)
+        // First: a thread that adds the source meanwhile finds it invalid, or has added it before the next line.
         CFRunLoopSourceInvalidate(source)
+        if let port { MainQueueService.shared.remove(port, mode: nil) }
     }
 
     private static func at(_ info: UnsafeMutableRawPointer) -> PortSource {
         Unmanaged<PortSource>.fromOpaque(info).takeUnretainedValue()
     }
 
-    /// What a source of this library serves; nil for another source.
+    /// What a source of this library serves; nil for another source, and for an invalid one.
+    ///
+    /// CoreFoundation releases it when it destroys the source, not when another thread invalidates it.
     static func of(_ source: CFRunLoopSource) -> PortSource? {
         if !CFRunLoopSourceIsValid(source) { return nil }
         var context = CFRunLoopSourceContext1()

@@ -33,6 +33,10 @@ public func CFRunLoopContainsSource(_ rl: CFRunLoop!, _ source: CFRunLoopSource!
 public func CFRunLoopAddSource(_ rl: CFRunLoop!, _ source: CFRunLoopSource!, _ mode: CFRunLoopMode!) {
     guard areGiven(rl, source, mode?.rawValue) else { return }
     CoreFoundation.CFRunLoopAddSource(rl, source, mode.asCoreFoundation)
+    // CoreFoundation adds a source, for good, that another thread invalidates meanwhile.
+    if !CFRunLoopSourceIsValid(source) {
+        return CoreFoundation.CFRunLoopRemoveSource(rl, source, mode.asCoreFoundation)
+    }
     if rl === CFRunLoopGetMain(), let port = PortSource.of(source) {
         MainQueueService.shared.add(port, source, mode: mode.rawValue as String)
     }
