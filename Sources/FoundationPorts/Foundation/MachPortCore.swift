@@ -15,7 +15,7 @@ extension MachMessage {
 /// another. The objects retain it, and it retains none; with the last of them a port that receives ends.
 final class MachPortCore: Sendable {
     // A class: Swift 6.3.1 releases a weak reference in a structure in a collection once too often.
-    private final class WeakPort {
+    final class WeakPort {
         weak var object: NSMachPort?
         let identifier: ObjectIdentifier
 
@@ -26,7 +26,7 @@ final class MachPortCore: Sendable {
     }
 
     // @unchecked Sendable: used under the lock.
-    private struct State: @unchecked Sendable {
+    struct State: @unchecked Sendable {
         var isValid: Bool
         var objects: [WeakPort] = []
         weak var delegate: (any PortDelegate)?
@@ -42,7 +42,7 @@ final class MachPortCore: Sendable {
     /// The message, when the port is where its one reply goes.
     private let request: MachMessage?  // immutable
     let number: UInt32  // immutable
-    private let state: Mutex<State>
+    let state: Mutex<State>
     private let forkGuard = ForkGuard()
 
     /// How many messages wait at a port: the default of Mach's ports.
@@ -80,19 +80,27 @@ final class MachPortCore: Sendable {
         end()
     }
 
+    /// Uses the state; nil in a forked child, when a thread of its parent has the lock.
+    @discardableResult
+    private func withState<Result>(_ body: (inout sending State) -> sending Result) -> Result? {
+        if forkGuard.isInherited { return state.withLockIfAvailable { body(&$0) } }
+        return state.withLock { body(&$0) }
+    }
+
     // MARK: Objects
 
     /// The oldest of its objects.
     var object: NSMachPort? {
-        state.withLock { state in
+        let object = withState { state -> NSMachPort? in
             // The one object that is retained here is returned: none may be released under the lock.
             for entry in state.objects { if let object = entry.object { return object } }
             return nil
         }
+        return object ?? nil
     }
 
     func add(_ object: NSMachPort) {
-        state.withLock { $0.objects.append(WeakPort(object)) }
+        withState { $0.objects.append(WeakPort(object)) }
     }
 
     /// An object is being released.
@@ -167,8 +175,8 @@ final class MachPortCore: Sendable {
     // MARK: Messages
 
     var delegate: (any PortDelegate)? {
-        get { state.withLock { $0.delegate } }
-        set { state.withLock { $0.delegate = newValue } }
+        get { withState { $0.delegate } ?? nil }
+        set { withState { $0.delegate = newValue } }
     }
 
     /// The source that serves the port; nil when it does not receive.
@@ -177,7 +185,11 @@ final class MachPortCore: Sendable {
         if let source = state.withLock({ $0.source }) { return source }
         do throws(PortError) {
             // The run loop retains the object of a scheduled port: Foundation has a table of them.
-            let portSource = PortSource(try port.doorbell().descriptor) { [weak self] in self?.handleOne() }
+            // The source has the doorbell as long as a loop or the main queue uses the descriptor.
+            let doorbell = try port.doorbell()
+            let portSource = PortSource(doorbell.descriptor) { [weak self] in
+                withExtendedLifetime(doorbell) { self?.handleOne() }
+            }
             guard let made = portSource.makeRunLoopSource(order: 0) else { return nil }
             return state.withLock { state in
                 if !state.isValid { return nil }
@@ -191,7 +203,7 @@ final class MachPortCore: Sendable {
         }
     }
 
-    var source: CFRunLoopSource? { state.withLock { $0.source } }
+    var source: CFRunLoopSource? { withState { $0.source } ?? nil }
 
     /// Calls the delegate with one message, if one waits.
     private func handleOne() {
@@ -199,7 +211,8 @@ final class MachPortCore: Sendable {
         let received = try? port.tryReceive()
         // CoreFoundation waits for edges, and a loop that runs inside of the delegate must find the next message.
         port.signalDoorbellIfMessagesWait()
-        guard let message = received else { return }
+        // Asked after the receipt: what arrived between the end of the port and that of its queue is dropped.
+        guard let message = received, isMarkedValid else { return }
         object.delegate()?.handle(PortMessage(message, receivedBy: object))
     }
 

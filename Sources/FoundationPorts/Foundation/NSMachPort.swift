@@ -37,25 +37,26 @@ open class NSMachPort: Port, @unchecked Sendable {
         core.add(self)
     }
 
-    /// The port of this process with a number; without one, a port that is invalid.
+    /// The port of this process with a number; without one, a port that is invalid. No later port gets its number while an
+    /// object has it.
     ///
     /// When there is an object for the port, this is a second one: they share the delegate and the end.
     public init(machPort: UInt32) {
-        core = PortObjects.shared.core(numbered: machPort) ?? MachPortCore(unknownNumber: machPort)
+        core = PortObjects.shared.core(numbered: machPort)
         super.init()
         core.add(self)
     }
 
     /// As ``init(machPort:)``. The options change nothing.
     public init(machPort: UInt32, options: Options = []) {
-        core = PortObjects.shared.core(numbered: machPort) ?? MachPortCore(unknownNumber: machPort)
+        core = PortObjects.shared.core(numbered: machPort)
         super.init()
         core.add(self)
     }
 
     /// The object for the port of this process with a number; without one, a port that is invalid.
     open class func port(withMachPort machPort: UInt32) -> Port {
-        PortObjects.shared.core(numbered: machPort)?.makeObject() ?? NSMachPort(machPort: machPort)
+        PortObjects.shared.core(numbered: machPort).makeObject()
     }
 
     /// As ``port(withMachPort:)``. The options change nothing.

@@ -13,7 +13,7 @@ package final class PortObjects: Sendable {
     // No port is released under the lock: what is found is returned, and what is compared is the identifier.
     // @unchecked Sendable: used under the lock. A class: Swift 6.3.1 releases a weak reference in a structure in a
     // collection once too often.
-    private final class WeakCore: @unchecked Sendable {
+    fileprivate final class WeakCore: @unchecked Sendable {
         weak var core: MachPortCore?
         let identifier: ObjectIdentifier
 
@@ -23,11 +23,11 @@ package final class PortObjects: Sendable {
         }
     }
 
-    private struct State: Sendable {
-        var byNumber: [UInt32: WeakCore] = [:]
-        var byRight: [SendRight: WeakCore] = [:]
+    struct State: Sendable {
+        fileprivate var byNumber: [UInt32: WeakCore] = [:]
+        fileprivate var byRight: [SendRight: WeakCore] = [:]
 
-        func makeNumber() -> UInt32 {
+        fileprivate func makeNumber() -> UInt32 {
             while true {
                 let number = PortObjects.lastNumber.wrappingAdd(1, ordering: .relaxed).newValue
                 if number != 0, byNumber[number] == nil { return number }
@@ -37,12 +37,20 @@ package final class PortObjects: Sendable {
 
     /// A forked child goes on with its parent's: the parent's objects have theirs there, too.
     private static let lastNumber = Atomic<UInt32>(0x1000)
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
     /// How many ports it knows: by numbers, and by rights.
     package var counts: (numbers: Int, rights: Int) { state.withLock { ($0.byNumber.count, $0.byRight.count) } }
 
-    func core(numbered number: UInt32) -> MachPortCore? { state.withLock { $0.byNumber[number]?.core } }
+    /// The port with a number; when there is none, one that is invalid, and keeps the number from others.
+    func core(numbered number: UInt32) -> MachPortCore {
+        state.withLock { state in
+            if let known = state.byNumber[number]?.core { return known }
+            let core = MachPortCore(unknownNumber: number)
+            state.byNumber[number] = WeakCore(core)
+            return core
+        }
+    }
 
     /// A new port, with a new number.
     func add(_ make: (UInt32) -> MachPortCore) -> MachPortCore {
