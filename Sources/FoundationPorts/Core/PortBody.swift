@@ -112,10 +112,10 @@ final class PortBody: Sendable {
 
     var invalidation: CFMessagePortInvalidationCallBack? { reading { $0.invalidation } ?? nil }
 
-    /// Reads from the state; nil in a forked child, when a thread of its parent has the lock.
+    /// Reads from the state; nil in a forked child: its threads have other numbers than those by which a `Mutex` knows its
+    /// owner, and a thread of the parent may be that.
     private func reading<Result>(_ body: (borrowing State) -> sending Result) -> Result? {
-        if forkGuard.isInherited { return state.withLockIfAvailable { body($0) } }
-        return state.withLock { body($0) }
+        forkGuard.isInherited ? nil : state.withLock { body($0) }
     }
 
     /// Whether it was not invalidated, and this is no forked child.

@@ -80,11 +80,10 @@ final class MachPortCore: Sendable {
         end()
     }
 
-    /// Uses the state; nil in a forked child, when a thread of its parent has the lock.
+    /// Uses the state; nil in a forked child: see `PortBody.reading`.
     @discardableResult
     private func withState<Result>(_ body: (inout sending State) -> sending Result) -> Result? {
-        if forkGuard.isInherited { return state.withLockIfAvailable { body(&$0) } }
-        return state.withLock { body(&$0) }
+        forkGuard.isInherited ? nil : state.withLock { body(&$0) }
     }
 
     // MARK: Objects
