@@ -60,7 +60,8 @@ import Testing
             let (worker, notices) = (Worker(), Counter("notices"))
             // The loop makes now what it needs, and keeps, to watch descriptors.
             #expect(try right.notifyWhenDead(on: worker.loop) { _ in notices.increment() }.cancel())
-            // An answer to an offer of rings is read now, and what was offered is closed.
+            // An offer of rings is answered now, if it can be read; the answer is read, and what was offered is closed.
+            try port.receiveFromSockets()
             waitForIOThread()
             #expect(!right.isDead)
             try expectNoNewDescriptors {
