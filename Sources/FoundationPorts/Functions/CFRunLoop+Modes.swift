@@ -29,7 +29,8 @@ public func CFRunLoopContainsSource(_ rl: CFRunLoop!, _ source: CFRunLoopSource!
 
 /// Adds a source to a loop in a mode; the loop retains it. Any thread may call it.
 ///
-/// A port on the main loop is also served while nobody runs that loop, from the main queue.
+/// A port on the main loop, in the default mode or the common ones, is served from the main queue once the main thread waits
+/// in `dispatchMain`, as under an `async` main: then no thread runs that loop.
 public func CFRunLoopAddSource(_ rl: CFRunLoop!, _ source: CFRunLoopSource!, _ mode: CFRunLoopMode!) {
     guard areGiven(rl, source, mode?.rawValue) else { return }
     CoreFoundation.CFRunLoopAddSource(rl, source, mode.asCoreFoundation)
