@@ -13,6 +13,7 @@ struct ArchitectureTests {
     /// From where to which floor arrows may go up: the page says why.
     private static let exceptions = [
         "MessagePort": ["Model/MachMessage.swift": "Rights"], "RunLoopCore": ["State/": "Items", "Items/": "Loop"],
+        "FoundationPorts": ["Core/ProcessObjects.swift": "Foundation"],
     ]
 
     /// The floors of a target, from the bottom: the rows of the page's table.
@@ -23,7 +24,7 @@ struct ArchitectureTests {
 
     @Test(
         "a file names types of its own floor and of lower ones only",
-        arguments: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "portctl"])
+        arguments: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "FoundationPorts", "portctl"])
     func arrows(target: String) throws {
         let sources = try SourceTree(target)
         let floors = try Self.floors(of: target)
@@ -160,10 +161,12 @@ struct SourceTree {
         }
     }
 
-    /// A file without its comments, and with empty texts. Neither goes beyond its line.
+    /// A file without its comments and imports, and with empty texts. None goes beyond its line.
     private static func code(of text: String) -> String {
         let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
             let line = String(Substring(line))
+            // A module may have the name of a type.
+            if line.hasPrefix("import ") || line.contains(" import ") { return "" }
             guard line.contains(anyOf: ["//", "\""]) else { return line }
             return line.replacing(/\/\/[^\n]*/, with: "").replacing(/"(?:\\.|[^"\\\n])*"/, with: "\"\"")
         }
