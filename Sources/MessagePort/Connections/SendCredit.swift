@@ -15,12 +15,8 @@ import Synchronization
 struct SendCredit: ~Copyable, Sendable {
     /// How many messages were sent since the connection has its number.
     private let sent = Atomic<UInt64>(0)
-    /// The same for the port; set with the number of the connection, if there is memory for it.
-    private let published = ReplaceableReference<SharedWord>()
-    /// Its file, until the port has it.
-    private let publishedFile = ReplaceableReference<ReleasableReference<SharedDescriptor>>()
-    /// What the port has granted; set when it first grants something.
-    private let grantWord = ReplaceableReference<SharedWord>()
+    /// What the port sees of it, and grants; set with the number of the connection, if there is memory for it.
+    private let account = ReplaceableReference<SentAccount>()
     /// The token under which the last message asked; zero when it asked for nothing.
     private let lastToken = Atomic<UInt64>(0)
     /// The last token under which an answer came.
@@ -50,7 +46,7 @@ struct SendCredit: ~Copyable, Sendable {
     /// Whether a message may be sent now.
     var mayBegin: Bool {
         let sent = sent.load(ordering: .relaxed)
-        if let grant = grantWord.withObject({ $0.load() }), sent < grant { return true }
+        if account.withObject({ sent < $0.granted }) == true { return true }
         return isExcused.load(ordering: .relaxed) || hasBeenAnswered || isUnlimited.load(ordering: .relaxed)
     }
 
@@ -64,7 +60,7 @@ struct SendCredit: ~Copyable, Sendable {
     func didBegin(asking token: UInt64) {
         let count = sent.load(ordering: .relaxed) &+ 1
         sent.store(count, ordering: .relaxed)
-        published.withObject { $0.store(count) }
+        account.withObject { $0.sent.store(count) }
         lastToken.store(token, ordering: .relaxed)
         if isExcused.load(ordering: .relaxed) { isExcused.store(false, ordering: .relaxed) }
     }
@@ -102,30 +98,24 @@ struct SendCredit: ~Copyable, Sendable {
 
     /// The packet was sent: messages are counted from now on.
     func didName(_ packet: OutgoingPacket, isOther: Bool) {
-        if isOther {
-            _ = (published.remove(), publishedFile.remove(), grantWord.remove())
-        }
+        if isOther { _ = account.remove() }
         sent.store(0, ordering: .relaxed)
-        if let (word, file) = try? SentCount.make() {
-            published.set(word)
-            publishedFile.set(ReleasableReference(file))
-        }
+        if let (word, file) = try? SentCount.make() { account.set(SentAccount(word, file)) }
         ownKey.store(packet.header.asks, ordering: .relaxed)
     }
 
     /// A question for the port; nil when there is no memory for what it needs.
     func question(_ purpose: CreditQuestion.Purpose) -> CreditQuestion? {
-        guard let key, let file = publishedFile.object else { return nil }
-        return CreditQuestion(key: key, purpose: purpose, sentCount: file.object)
+        guard let key, let account = account.object else { return nil }
+        return CreditQuestion(key: key, purpose: purpose, sentCount: account.file.object)
     }
 
     func accept(_ grant: CreditQuery.Grant) {
-        if grantWord.object != nil { return }
+        guard let account = account.object, !account.isOpen else { return }
         guard let page = grant.page, let word = (try? GrantPage.map(page, at: grant.index)) ?? nil else {
             return excuse()
         }
-        grantWord.set(word)
-        publishedFile.object?.release()
+        account.open(word)
     }
 
     /// Whether the port may be asked now.
@@ -151,6 +141,33 @@ struct SendCredit: ~Copyable, Sendable {
 
     /// The port cannot be asked now: the next message is sent if there is room in the connection.
     func excuse() { isExcused.store(true, ordering: .relaxed) }
+}
+
+/// The two numbers that an end and its port share, as this end has them.
+final class SentAccount: Sendable {
+    /// How many messages were sent since the connection has its number.
+    let sent: SharedWord
+    /// The file of that, until the port has it.
+    let file: ReleasableReference<SharedDescriptor>
+    /// What the port has granted; set when it first grants something.
+    private let grantWord = SetOnceReference<SharedWord>()
+
+    init(_ sent: SharedWord, _ file: SharedDescriptor) {
+        self.sent = sent
+        self.file = ReleasableReference(file)
+    }
+
+    /// How many messages the port has granted.
+    var granted: UInt64 { grantWord.withObject { $0.load() } ?? 0 }
+
+    /// Whether it has granted any.
+    var isOpen: Bool { grantWord.object != nil }
+
+    /// The port has granted something, and has the file.
+    func open(_ granted: SharedWord) {
+        grantWord.set(granted)
+        file.release()
+    }
 }
 
 /// A connection to a port over which a sender asks for room, and waits for it.

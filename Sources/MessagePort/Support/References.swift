@@ -87,14 +87,18 @@ struct ReplaceableReference<Object: AnyObject & Sendable>: ~Copyable, Sendable {
         isReplaced.load(ordering: .sequentiallyConsistent) ? later.withLock { $0 } : first.object
     }
 
-    /// As that of `SetOnceReference`.
+    /// As that of `SetOnceReference`. Inlined: a loop that polls calls it all the time.
+    @inline(__always)
     func withObject<Success, Failure: Error>(
         _ body: (Object) throws(Failure) -> Success
     ) throws(Failure) -> Success? {
         if !isReplaced.load(ordering: .sequentiallyConsistent) { return try first.withObject(body) }
-        guard let object = later.withLock({ $0 }) else { return nil }
+        guard let object = laterObject else { return nil }
         return try body(object)
     }
+
+    @inline(never)
+    private var laterObject: Object? { later.withLock { $0 } }
 
     /// Sets it; it is not set. One thread at a time sets and removes.
     func set(_ object: Object) {

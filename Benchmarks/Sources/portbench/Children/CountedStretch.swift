@@ -23,6 +23,10 @@ enum CountedStretch: String {
     case busyProcessRoundTrip = "busy-process-round-trip"
     /// As `ipc.payload.1MiB`; for profilers.
     case payload
+    /// As `ipc.payload.16MiB`; for profilers.
+    case largePayload = "large-payload"
+    /// As `ipc.request`; for profilers.
+    case processRequest = "process-request"
     /// As `inproc.request`; for profilers.
     case request
     /// As `ports.scale` with 100,000 ports, and with ten; for profilers.
@@ -74,6 +78,8 @@ enum CountedStretch: String {
         case .busyRoundTrip: try .portPair(.adaptive)
         case .busyProcessRoundTrip: try .portProcessPair(.adaptive)
         case .payload: try .portProcessPair(.adaptive, size: 1 << 20)
+        case .largePayload: try .portProcessPair(.adaptive, size: 16 << 20)
+        case .processRequest: try .namedPort(.adaptive)
         case .request: try .portServer()
         case .ports: try .portField(100_000)
         case .fewPorts: try .portField(10)
