@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Foundation
 import PackageDescription
 
 let package = Package(
@@ -36,11 +37,38 @@ if Context.environment["PORTBENCH_PEERS"] == "1" {
         .systemLibrary(name: "CNNG", path: "Sources/Peers/CNNG", providers: [.apt(["libnng-dev"])]),
         .systemLibrary(
             name: "CLibUV", path: "Sources/Peers/CLibUV", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
+        .systemLibrary(
+            name: "CSystemd", path: "Sources/Peers/CSystemd", pkgConfig: "libsystemd",
+            providers: [.apt(["libsystemd-dev"])]),
+        // What `gnustep-config --objc-flags` has; the runtime is gcc's, and so are its headers.
+        .executableTarget(
+            name: "portbench-gnustep",
+            cSettings: [
+                .define("GNUSTEP"), .define("GNUSTEP_BASE_LIBRARY"), .define("GNU_RUNTIME"),
+                .define("_NATIVE_OBJC_EXCEPTIONS"),
+                .unsafeFlags(
+                    [
+                        "-fno-blocks", "-fobjc-runtime=gcc", "-fobjc-exceptions", "-fexceptions",
+                        "-fconstant-string-class=NSConstantString", "-isystem", "/usr/include/GNUstep",
+                    ] + gccHeaders.flatMap { ["-idirafter", $0] }),
+            ],
+            linkerSettings: [.linkedLibrary("gnustep-base"), .linkedLibrary("objc")]),
     ]
     for target in package.targets where target.name == "CPeers" {
-        target.dependencies = ["CZeroMQ", "CGLib", "CNNG", "CLibUV"]
+        target.dependencies = ["CZeroMQ", "CGLib", "CNNG", "CLibUV", "CSystemd"]
         target.cSettings = [.define("PORTBENCH_PEERS")]
         // It has no file for pkg-config.
         target.linkerSettings = [.linkedLibrary("nng")]
+    }
+}
+
+/// The folders of gcc's headers that have those of the Objective-C runtime.
+var gccHeaders: [String] {
+    let files = FileManager.default
+    func folders(_ path: String) -> [String] {
+        ((try? files.contentsOfDirectory(atPath: path)) ?? []).map { "\(path)/\($0)" }
+    }
+    return folders("/usr/lib/gcc").flatMap(folders).map { "\($0)/include" }.filter {
+        files.fileExists(atPath: "\($0)/objc/objc.h")
     }
 }

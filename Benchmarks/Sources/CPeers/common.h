@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { packet_size = 64, address_size = 108 };
+enum { packet_size = 64, address_size = 108, peer_socket = 3 };
 
 static inline int64_t now(void) {
     struct timespec time;
@@ -51,9 +51,14 @@ void messenger_finish(const messenger *library, void *socket);
 void peer_address(char address[address_size], const char *library);
 /// Starts this program again to serve there; its number, or -1.
 pid_t peer_spawn(const char *name, const char *address, size_t size);
+/// As `peer_spawn`, at a place. The child gets one end of a pair of stream sockets as `peer_socket`, this side the
+/// other.
+pid_t peer_spawn_at(int32_t place, const char *name, const char *address, size_t size, int *socket);
 /// Waits for its end.
 void peer_wait(pid_t child);
 
-extern const peer zeromq_peers[], nng_peers[], glib_peers[], libuv_peers[];
+extern const peer zeromq_peers[], nng_peers[], glib_peers[], libuv_peers[], sdbus_peers[], gnustep_peers[];
 void zeromq_serve(const char *address, size_t size);
 void nng_serve(const char *address, size_t size);
+void sdbus_serve(void);
+void gnustep_serve(const char *name, const char *address);

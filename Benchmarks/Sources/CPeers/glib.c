@@ -21,8 +21,9 @@ static gpointer run_far(gpointer context) {
     return NULL;
 }
 
-static void *start(size_t size) {
+static void *start(size_t size, peer_places places) {
     (void)size;
+    (void)places;
     loop_pair *pair = g_new0(loop_pair, 1);
     pair->near = g_main_context_new();
     pair->far = g_main_context_new();

@@ -36,8 +36,9 @@ static void *run_far(void *context) {
     return NULL;
 }
 
-static void *start(size_t size) {
+static void *start(size_t size, peer_places places) {
     (void)size;
+    (void)places;
     loop_pair *pair = calloc(1, sizeof *pair);
     uv_loop_init(&pair->near);
     uv_loop_init(&pair->far);

@@ -6,6 +6,7 @@
 #include "common.h"
 #include <spawn.h>
 #include <errno.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 extern char **environ;
@@ -62,12 +63,36 @@ void peer_address(char address[address_size], const char *library) {
         __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
 }
 
-pid_t peer_spawn(const char *name, const char *address, size_t size) {
-    char text[24];
+static pid_t spawn(
+    int32_t place, const char *name, const char *address, size_t size, const posix_spawn_file_actions_t *actions) {
+    char text[24], place_text[12];
     snprintf(text, sizeof text, "%zu", size);
-    char *arguments[] = {"portbench", "--child", "peer", (char *)name, (char *)address, text, NULL};
+    snprintf(place_text, sizeof place_text, "%d", place);
+    char *arguments[10] = {"portbench", "--child"};
+    int next = 2;
+    if (place >= 0) arguments[next++] = "--place", arguments[next++] = place_text;
+    arguments[next++] = "peer";
+    arguments[next++] = (char *)name;
+    arguments[next++] = (char *)address;
+    arguments[next++] = text;
     pid_t child;
-    return posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) == 0 ? child : -1;
+    return posix_spawn(&child, "/proc/self/exe", actions, NULL, arguments, environ) == 0 ? child : -1;
+}
+
+pid_t peer_spawn(const char *name, const char *address, size_t size) { return spawn(-1, name, address, size, NULL); }
+
+pid_t peer_spawn_at(int32_t place, const char *name, const char *address, size_t size, int *socket) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], peer_socket);
+    pid_t child = spawn(place, name, address, size, &actions);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    *socket = ends[0];
+    if (child < 0) close(ends[0]);
+    return child;
 }
 
 void peer_wait(pid_t child) {

@@ -36,7 +36,8 @@ static int open_socket(nng_socket *socket) {
         || nng_socket_set_int(*socket, NNG_OPT_SENDBUF, 1024) || nng_socket_set_int(*socket, NNG_OPT_RECVBUF, 1024);
 }
 
-static void *start_threads(size_t size) {
+static void *start_threads(size_t size, peer_places places) {
+    (void)places;
     pair *made = calloc(1, sizeof *made);
     made->size = size;
     if (open_socket(&made->near) || open_socket(&made->far)) return NULL;
@@ -46,7 +47,8 @@ static void *start_threads(size_t size) {
     return made;
 }
 
-static void *start_processes(size_t size) {
+static void *start_processes(size_t size, peer_places places) {
+    (void)places;
     pair *made = calloc(1, sizeof *made);
     char address[address_size];
     made->size = size;

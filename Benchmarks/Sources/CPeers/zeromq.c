@@ -39,7 +39,8 @@ static void *serve_thread(void *context) {
     return NULL;
 }
 
-static void *start_threads(size_t size) {
+static void *start_threads(size_t size, peer_places places) {
+    (void)places;
     pair *made = calloc(1, sizeof *made);
     made->size = size;
     made->context = zmq_ctx_new();
@@ -50,7 +51,8 @@ static void *start_threads(size_t size) {
     return made;
 }
 
-static void *start_processes(size_t size) {
+static void *start_processes(size_t size, peer_places places) {
+    (void)places;
     pair *made = calloc(1, sizeof *made);
     made->size = size;
     made->context = zmq_ctx_new();

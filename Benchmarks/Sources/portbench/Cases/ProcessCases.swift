@@ -52,7 +52,8 @@ extension Case {
                     id: "cf.request", goal: Goal(ratio: placement == .anywhere ? nil : 1.6),
                     ours: { try .cfMessagePort(on: placement) },
                     baseline: { try .namedPort(.blocking, on: placement) },
-                    others: [{ try .socketPair(bare_packets, on: placement) }])
+                    others: [{ try .socketPair(bare_packets, on: placement) }]
+                        + Contestant.peers(peer_cf_request, on: placement))
             },
             deadlock,
             payload("ipc.payload.1MiB", 1 << 20),

@@ -30,7 +30,7 @@ enum Child {
         case sink
         /// Answers in shared memory, or only reads: whether it answers.
         case memory
-        /// Plays the other side of another library: its name, an address, bytes there.
+        /// Plays a side of another library: its name, an address, bytes there.
         case peer
         /// Runs a stretch that is counted under ptrace: which stretch.
         case counted

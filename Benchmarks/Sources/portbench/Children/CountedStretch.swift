@@ -29,6 +29,8 @@ enum CountedStretch: String {
     case processRequest = "process-request"
     /// As `inproc.request`; for profilers.
     case request
+    /// As `cf.request`; for profilers.
+    case cfRequest = "cf-request"
     /// As `ports.scale` with 100,000 ports, and with ten; for profilers.
     case ports
     case fewPorts = "few-ports"
@@ -81,6 +83,7 @@ enum CountedStretch: String {
         case .largePayload: try .portProcessPair(.adaptive, size: 16 << 20)
         case .processRequest: try .namedPort(.adaptive)
         case .request: try .portServer()
+        case .cfRequest: try .cfMessagePort(on: .anywhere)
         case .ports: try .portField(100_000)
         case .fewPorts: try .portField(10)
         case .bareRoundTrip: try .eventfdPair()

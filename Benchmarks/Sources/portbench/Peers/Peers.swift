@@ -5,16 +5,21 @@ import CPeers
 
 extension Contestant {
     /// The other libraries that take part in a case; none unless the program was built with them.
-    static func peers(_ which: peer_case, size: Int = Packet.size) -> [() throws -> Contestant] {
+    static func peers(
+        _ which: peer_case, size: Int = Packet.size, on placement: Placement = .anywhere
+    ) -> [() throws -> Contestant] {
+        let places = peer_places(near: placement.near.number, far: placement.far.number)
         var makers: [() throws -> Contestant] = []
         while let peer = peer_at(which, makers.count)?.pointee {
             makers.append {
                 let name = String(cString: peer.name)
-                guard let pair = peer.start(size) else { throw BenchmarkFailure("\(name) did not start") }
+                guard let pair = peer.start(size, places) else { throw BenchmarkFailure("\(name) did not start") }
                 return Contestant(
                     name: name, timesLaps: peer.times_laps != 0,
                     run: { count, laps in
-                        let time = peer.run(pair, Int64(count), laps?.filled(count))
+                        let time = try placement.near.run {
+                            peer.run(pair, Int64(count), laps?.filled(count))
+                        }
                         if time < 0 { throw BenchmarkFailure("\(name) failed") }
                         return time
                     },
