@@ -14,6 +14,8 @@ enum ForeignLoop: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case epoll
     /// Reported when something changes.
     case edgeTriggered
+    /// The same; receives one message for each report, as the loops of `FoundationPorts`.
+    case onePerEdge
     case dispatch, coreFoundation
 
     var testDescription: String { rawValue }
@@ -25,7 +27,7 @@ enum ForeignLoop: String, CaseIterable, Sendable, CustomTestStringConvertible {
         let doorbell = try port.doorbell()
         let ids = Recorder<Int32>()
         switch self {
-        case .epoll, .edgeTriggered: try wait(for: doorbell, count, ids, port)
+        case .epoll, .edgeTriggered, .onePerEdge: try wait(for: doorbell, count, ids, port)
         case .dispatch: dispatch(doorbell, count, ids, port)
         case .coreFoundation: try runCoreFoundation(doorbell, count, ids, port)
         }
@@ -34,13 +36,17 @@ enum ForeignLoop: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     private func wait(for doorbell: PortDoorbell, _ count: Int, _ ids: Recorder<Int32>, _ port: MachPort) throws {
         let set = try EpollSet()
-        let edge: UInt32 = self == .edgeTriggered ? 1 << 31 : 0
+        let edge: UInt32 = self == .epoll ? 0 : 1 << 31
         try set.add(
             doorbell.descriptor, EpollEvents(rawValue: EpollEvents.readable.rawValue | edge), key: 7)
         while ids.count < count {
             let reports = set.wait(until: Watchdog.deadline)
             #expect(reports.map(\.key) == [7])
             if reports.isEmpty { break }
+            if self == .onePerEdge {
+                if let message = try port.tryReceiveAfterEdge() { ids.append(message.id) }
+                continue
+            }
             while let message = try port.tryReceive() {
                 ids.append(message.id)
                 if edge == 0 { break }

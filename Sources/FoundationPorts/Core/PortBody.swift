@@ -133,9 +133,8 @@ final class PortBody: Sendable {
     func handleOne(for object: CFMessagePort, by key: QueueKey? = nil) {
         guard let port = localPort, let callout = beginCallout(key) else { return }
         defer { endCallout() }
-        let received = try? port.tryReceive()
         // CoreFoundation waits for edges, and a loop that runs inside of the callback must find the next message.
-        port.signalDoorbellIfMessagesWait()
+        let received = try? port.tryReceiveAfterEdge()
         guard let message = received else { return }
         let reply = callout.callback.flatMap { call($0, message, callout.context, object) }
         if message.expectsReply { send(reply, to: message) }

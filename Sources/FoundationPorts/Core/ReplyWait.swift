@@ -73,9 +73,8 @@ final class ReplyWait: @unchecked Sendable {
     private init() throws(PortError) {
         let (port, state) = (port, state)
         let portSource = PortSource(try port.doorbell().descriptor) {
-            state.note { () throws(PortError) in try port.tryReceive() }
             // CoreFoundation waits for edges.
-            port.signalDoorbellIfMessagesWait()
+            state.note { () throws(PortError) in try port.tryReceiveAfterEdge() }
             state.wakeLater()
         }
         let right = port.makeSendRight()

@@ -207,9 +207,8 @@ final class MachPortCore: Sendable {
     /// Calls the delegate with one message, if one waits.
     private func handleOne() {
         guard let port = receiver, isMarkedValid, let object else { return }
-        let received = try? port.tryReceive()
         // CoreFoundation waits for edges, and a loop that runs inside of the delegate must find the next message.
-        port.signalDoorbellIfMessagesWait()
+        let received = try? port.tryReceiveAfterEdge()
         // Asked after the receipt: what arrived between the end of the port and that of its queue is dropped.
         guard let message = received, isMarkedValid else { return }
         object.delegate()?.handle(PortMessage(message, receivedBy: object))

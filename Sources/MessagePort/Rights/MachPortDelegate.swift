@@ -174,8 +174,4 @@ extension MachPort {
     public func doorbell() throws(PortError) -> PortDoorbell {
         try localPort.doorbell()
     }
-
-    /// A message was received, and perhaps others wait: gives loops of CoreFoundation's, which are edge-triggered, another
-    /// edge of the port's doorbell.
-    package func signalDoorbellIfMessagesWait() { localPort.signalDoorbellIfMessagesWait() }
 }
