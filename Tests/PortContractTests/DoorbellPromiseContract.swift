@@ -26,6 +26,26 @@ import Testing
         }
     }
 
+    @Test("where each edge is for one message, there is one for what comes to the socket while others are queued")
+    func onePerEdge() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let set = try EpollSet()
+            try set.add(port.doorbell().descriptor, [.readable, .edgeTriggered], key: 7)
+            for id in Int32(0)..<2 { try right.send(MachMessage(id: id)) }
+            #expect(set.wait(until: Watchdog.deadline).map(\.key) == [7])
+            // Both are read, and one is queued.
+            #expect(try port.tryReceiveAfterEdge()?.id == 0)
+            try right.send(MachMessage(id: 2))
+            for id in Int32(1)..<3 {
+                #expect(set.wait(until: Watchdog.deadline).map(\.key) == [7])
+                #expect(try port.tryReceiveAfterEdge()?.id == id)
+            }
+            #expect(set.wait(until: .distantPast).isEmpty)
+        }
+    }
+
     /// Sends a message in `count` pieces, each a packet of one byte.
     private func send(_ message: MachMessage, inPieces count: Int, by peer: RawPeer) throws {
         let encoded = try OutgoingMessage(message)
