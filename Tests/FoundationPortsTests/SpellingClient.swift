@@ -51,7 +51,7 @@ package final class SpellingClient {
         let source = CFMessagePortCreateRunLoopSource(nil, port, 0)
         self.source = source
         self.loop = CFRunLoopGetCurrent()
-        CFRunLoopAddSource(CFRunLoopGetCurrent(), source, .commonModes)
+        CFRunLoopAddSource(RunLoop.current.getCFRunLoop(), source, .commonModes)
 
         var fetched = CFMessagePortContext()
         CFMessagePortGetContext(port, &fetched)
@@ -145,7 +145,7 @@ package final class SpellingClient {
                     return nil
                 }, nil, nil)
             let source = CFMessagePortCreateRunLoopSource(nil, port, 0)
-            CFRunLoopAddSource(CFRunLoopGetMain(), source, .defaultMode)
+            CFRunLoopAddSource(RunLoop.main.getCFRunLoop(), source, .commonModes)
         }
 
         func stop() { CFMessagePortInvalidate(port) }

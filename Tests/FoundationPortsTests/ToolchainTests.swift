@@ -68,6 +68,11 @@ private let toolchain: String = {
             #expect(RunLoop.current.reflectedLoop() == CFRunLoopGetCurrent(), "\(version)")
             #expect(RunLoop.main.reflectedLoop() == CFRunLoopGetMain(), "\(version)")
             #expect(RunLoop.current.reflectedLoop(storedAs: "gone") == nil)
+            nonisolated(unsafe) let loop = RunLoop.current
+            let other = runOnThread { loop.getCFRunLoop() }
+            let found = try other.join()
+            #expect(found == CFRunLoopGetCurrent(), "\(version)")
+            #expect(RunLoop.main.getCFRunLoop() == CFRunLoopGetMain() && loop.getCFRunLoop() == CFRunLoopGetCurrent())
         }
     }
 

@@ -19,7 +19,7 @@ package enum AliasClient {
         var shouldFree: DarwinBoolean = true
         let port = CFMessagePortCreateLocal(nil, name as CFString, callback, &context, &shouldFree)
         let source = CFMessagePortCreateRunLoopSource(nil, port, 0)
-        CFRunLoopAddSource(CFRunLoopGetCurrent(), source, .defaultMode)
+        CFRunLoopAddSource(RunLoop.current.getCFRunLoop(), source, .defaultMode)
         defer { CFMessagePortInvalidate(port) }
         let remote = CFMessagePortCreateRemote(nil, name as CFString)
         var reply: Unmanaged<CFData>?

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-package import CoreFoundation
-package import Foundation
+public import CoreFoundation
+public import Foundation
 import Synchronization
 
 extension RunLoop.Mode {
@@ -10,6 +10,15 @@ extension RunLoop.Mode {
 }
 
 extension RunLoop {
+    /// CoreFoundation's loop. As on Apple's systems, it may be given to the functions of `CFRunLoop` on any thread.
+    public func getCFRunLoop() -> CFRunLoop {
+        guard let loop = coreFoundationLoop() else {
+            // Only of another thread's loop, and only with a later Foundation.
+            fatalError("This Foundation hides the run loops of other threads. Call getCFRunLoop() on the loop's thread.")
+        }
+        return loop
+    }
+
     /// The property in which Foundation has CoreFoundation's loop.
     package static let storageLabel = "_cfRunLoopStorage"
 
