@@ -78,8 +78,13 @@ import Testing
 
     @Test("D-N7: the shared servers are one object each, also as sharedInstance()")
     func shared() {
-        #expect(NSMachBootstrapServer.sharedInstance() as AnyObject === NSMachBootstrapServer.shared)
-        #expect(NSMessagePortNameServer.sharedInstance() as AnyObject === NSMessagePortNameServer.shared)
+        #expect(NSMachBootstrapServer.sharedInstance() === NSMachBootstrapServer.shared)
+        #expect(NSMessagePortNameServer.sharedInstance() === NSMessagePortNameServer.shared)
+        let (port, name) = (NSMachPort(), freshName("shared"))
+        #expect(NSMachBootstrapServer.sharedInstance().registerPort(port, name: name))
+        #expect(NSMachBootstrapServer.sharedInstance().servicePort(withName: name) === port)
+        #expect(NSMessagePortNameServer.sharedInstance().port(forName: name) === port)
+        port.invalidate()
         #expect(MachBootstrapServer.self == NSMachBootstrapServer.self)
         #expect(MessagePortNameServer.self == NSMessagePortNameServer.self)
     }

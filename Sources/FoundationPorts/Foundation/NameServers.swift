@@ -50,7 +50,7 @@ open class NSMachBootstrapServer: NSPortNameServer, @unchecked Sendable {
     public static let shared = NSMachBootstrapServer()
 
     /// Objective-C's `sharedInstance`.
-    open class func sharedInstance() -> Any { shared }
+    open class func sharedInstance() -> NSMachBootstrapServer { shared }
 
     /// The port of a service.
     open func servicePort(withName name: String) -> Port? { port(forName: name) }
@@ -65,7 +65,7 @@ open class NSMessagePortNameServer: NSPortNameServer, @unchecked Sendable {
     public static let shared = NSMessagePortNameServer()
 
     /// Objective-C's `sharedInstance`.
-    open class func sharedInstance() -> Any { shared }
+    open class func sharedInstance() -> NSMessagePortNameServer { shared }
 
     /// Refused: false.
     open override func removePort(forName name: String) -> Bool { false }
