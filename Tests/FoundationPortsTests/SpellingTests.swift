@@ -56,6 +56,16 @@ import Testing
         #expect(result == "3 abc true")
     }
 
+    @Test("in such a client, calls that fit CoreFoundation's functions, too, are not ambiguous")
+    func bothFunctions() async throws {
+        let results = try await onNewThread { AliasClient.runInBoth(freshName("both")) }
+        #expect(
+            results == [
+                "true true", "true true", "false", "true true", "common", "one of several", "any object", "true",
+                "true true", "0", "2 2 true", "0",
+            ])
+    }
+
     @Test("C's Boolean is one byte, and a mode is equal to another one of the same name")
     func values() {
         #expect(MemoryLayout<DarwinBoolean>.size == 1)

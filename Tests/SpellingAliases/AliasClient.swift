@@ -29,4 +29,42 @@ package enum AliasClient {
         let text = (reply?.takeRetainedValue() as Data?).map { String(decoding: $0, as: UTF8.self) } ?? "nothing"
         return "\(text) \(!shouldFree.boolValue && CFRunLoopRunInMode(.defaultMode, 0, true) != .stopped)"
     }
+
+    /// Calls that fit CoreFoundation's function and FoundationPorts', or differ in the result.
+    package static func runInBoth(_ name: String) -> [String] {
+        guard let port = CFMessagePortCreateLocal(nil, name as CFString, callback, nil, nil),
+            let loop = CFRunLoopGetCurrent()
+        else { return [] }
+        defer { CFMessagePortInvalidate(port) }
+        let source = CFMessagePortCreateRunLoopSource(nil, port, 0)
+        CFRunLoopAddSource(loop, source, .commonModes)
+        let remote = CFMessagePortCreateRemote(nil, name as CFString)
+        var results: [String] = []
+
+        let portName = CFMessagePortGetName(port)
+        results.append("\(portName == name as CFString) \(CFMessagePortGetName(remote) as String == name)")
+        results.append("\(CFMessagePortGetName(nil) == nil) \(CFMessagePortCreateRemote(nil, nil) == nil)")
+        results.append("\(CFMessagePortSetName(port, nil))")
+        CFRunLoopPerformBlock(CFRunLoopGetCurrent(), CFRunLoopMode.defaultMode.rawValue) {
+            let mode = CFRunLoopCopyCurrentMode(loop)
+            results.append("\(mode == .defaultMode) \(CFRunLoopCopyCurrentMode(CFRunLoopGetCurrent()) == .defaultMode)")
+        }
+        CFRunLoopPerformBlock(loop, CFRunLoopMode.commonModes.rawValue, { results.append("common") })
+        let several: NSArray = [CFRunLoopMode.defaultMode.rawValue, "other" as CFString]
+        CFRunLoopPerformBlock(loop, several) { results.append("one of several") }
+        CFRunLoopPerformBlock(loop, CFRunLoopMode.defaultMode.rawValue as CFTypeRef) { results.append("any object") }
+        CFRunLoopRunInMode(.defaultMode, 0, false)
+        results.append("\(CFRunLoopCopyCurrentMode(CFRunLoopGetCurrent()) == nil)")
+        let modes = CFRunLoopCopyAllModes(loop)
+        let hasDefault = modes?.contains { $0 as? String == CFRunLoopMode.defaultMode.rawValue as String }
+        results.append("\(hasDefault ?? false) \(CFRunLoopCopyAllModes(loop).count > 0)")
+
+        results.append("\(CFMessagePortSendRequest(remote, 1, nil, 1, 1, nil, nil))")
+        CFMessagePortSendRequest(remote, 1, nil, 1, 1, nil, nil)
+        let bytes: [UInt8] = [1, 2]
+        let data = CFDataCreate(nil, bytes, bytes.count)
+        results.append("\(data?.length ?? -1) \(CFDataGetLength(data)) \(CFDataCreate(nil, nil, 0) != nil)")
+        results.append("\(CFMessagePortSendRequest(remote, 1, CFDataCreate(nil, bytes, 2), 1, 1, nil, nil))")
+        return results
+    }
 }

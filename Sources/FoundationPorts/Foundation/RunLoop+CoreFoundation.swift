@@ -14,7 +14,7 @@ extension RunLoop {
     public func getCFRunLoop() -> CFRunLoop {
         guard let loop = coreFoundationLoop() else {
             // Only of another thread's loop, and only with a later Foundation.
-            fatalError("This Foundation hides the run loops of other threads. Call getCFRunLoop() on the loop's thread.")
+            fatalError("This Foundation hides other threads' run loops: call getCFRunLoop() on the loop's thread.")
         }
         return loop
     }

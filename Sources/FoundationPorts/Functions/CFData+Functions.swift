@@ -18,8 +18,15 @@ public func CFDataGetBytePtr(_ data: CFData!) -> UnsafePointer<UInt8>! {
 }
 
 /// Data with a copy of bytes.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func CFDataCreate(_ allocator: CFAllocator!, _ bytes: UnsafePointer<UInt8>!, _ length: CFIndex) -> CFData! {
     guard let data = CoreFoundation.CFDataCreate(allocator, bytes, length) else { return nil }
     return unsafeBitCast(data, to: NSData.self)
+}
+
+/// Data with a copy of bytes.
+@discardableResult
+public func CFDataCreate(_ allocator: CFAllocator!, _ bytes: UnsafePointer<UInt8>, _ length: CFIndex) -> CFData! {
+    let bytes: UnsafePointer<UInt8>! = bytes
+    return CFDataCreate(allocator, bytes, length)
 }

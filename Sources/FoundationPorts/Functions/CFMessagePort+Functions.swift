@@ -3,6 +3,10 @@
 //
 // The functions of CFMessagePort.h whose types differ on Linux, as Apple's Swift interface spells them. The others are
 // CoreFoundation's declarations of the functions in `CInterface.swift`.
+//
+// A file that imports CoreFoundation, too, sees its function beside this one. Where a call fits both, and they do the same,
+// CoreFoundation's is called: this one is `@_disfavoredOverload`. Where they differ in the result, a second function whose
+// arguments are not optional fits better than both.
 
 public import CoreFoundation
 public import Dispatch
@@ -41,7 +45,7 @@ public func CFMessagePortCreateLocal(
 /// A port with a name in this or another process: one object for each name as long as it is valid.
 ///
 /// - Returns: nil when no port has the name now. It waits for none.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func CFMessagePortCreateRemote(_ allocator: CFAllocator!, _ name: CFString!) -> CFMessagePort! {
     guard let name else {
         logRefusal("a remote port needs a name")
@@ -51,16 +55,20 @@ public func CFMessagePortCreateRemote(_ allocator: CFAllocator!, _ name: CFStrin
 }
 
 /// The port's name; nil for a local port without one.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func CFMessagePortGetName(_ ms: CFMessagePort!) -> CFString! {
     guard let ms = checked(ms) else { return nil }
     return ms.body.nameObject
 }
 
+/// The port's name; nil for a local port without one.
+@discardableResult
+public func CFMessagePortGetName(_ ms: CFMessagePort) -> CFString! { ms.body.nameObject }
+
 /// Gives a local port another name. Unlike Apple's, it keeps its queue and its sources.
 ///
 /// - Returns: false when a port of this or another process has the name, or a queue serves the port.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func CFMessagePortSetName(_ ms: CFMessagePort!, _ newName: CFString!) -> Bool {
     guard let ms = checked(ms) else { return false }
     guard let newName else {
@@ -83,7 +91,7 @@ public func CFMessagePortSetName(_ ms: CFMessagePort!, _ newName: CFString!) -> 
 ///   - replyMode: nil to send only: then neither `rcvTimeout` nor `returnData` is used.
 ///   - returnData: set to the reply's data, which the caller releases; empty data for a nil reply.
 /// - Returns: `kCFMessagePortSuccess` or why not.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func CFMessagePortSendRequest(
     _ remote: CFMessagePort!, _ msgid: Int32, _ data: CFData!, _ sendTimeout: CFTimeInterval,
     _ rcvTimeout: CFTimeInterval, _ replyMode: CFString!,

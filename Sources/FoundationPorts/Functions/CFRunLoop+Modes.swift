@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // The functions of CFRunLoop.h that take or return a mode, as Apple's Swift interface spells them: with `CFRunLoopMode`.
+// For those that are `@_disfavoredOverload`, see `CFMessagePort+Functions.swift`.
 
 public import CoreFoundation
 public import Foundation
@@ -99,19 +100,33 @@ public func CFRunLoopAddCommonMode(_ rl: CFRunLoop!, _ mode: CFRunLoopMode!) {
 }
 
 /// The mode in which a loop runs; nil while it does not run.
-@discardableResult
+@discardableResult @_disfavoredOverload
 public func CFRunLoopCopyCurrentMode(_ rl: CFRunLoop!) -> CFRunLoopMode! {
     guard areGiven(rl) else { return nil }
     guard let mode = CoreFoundation.CFRunLoopCopyCurrentMode(rl) else { return nil }
     return CFRunLoopMode(rawValue: unsafeBitCast(mode, to: NSString.self))
 }
 
-/// The names of all modes that a loop has, as strings.
+/// The mode in which a loop runs; nil while it does not run.
 @discardableResult
+public func CFRunLoopCopyCurrentMode(_ rl: CFRunLoop) -> CFRunLoopMode! {
+    let loop: CFRunLoop! = rl
+    return CFRunLoopCopyCurrentMode(loop)
+}
+
+/// The names of all modes that a loop has, as strings.
+@discardableResult @_disfavoredOverload
 public func CFRunLoopCopyAllModes(_ rl: CFRunLoop!) -> NSArray! {
     guard areGiven(rl) else { return nil }
     guard let modes = CoreFoundation.CFRunLoopCopyAllModes(rl) else { return nil }
     return unsafeBitCast(modes, to: NSArray.self)
+}
+
+/// The names of all modes that a loop has, as strings.
+@discardableResult
+public func CFRunLoopCopyAllModes(_ rl: CFRunLoop) -> NSArray! {
+    let loop: CFRunLoop! = rl
+    return CFRunLoopCopyAllModes(loop)
 }
 
 /// Runs the current thread's loop in a mode.
@@ -143,8 +158,23 @@ public func CFRunLoopGetNextTimerFireDate(_ rl: CFRunLoop!, _ mode: CFRunLoopMod
 ///   - mode: a mode's name (`NSString`) or a ``CFRunLoopMode``, or an array of them. Others are refused, with a line on
 ///     standard error.
 ///   - block: the block, retained until it has run.
+@_disfavoredOverload
 public func CFRunLoopPerformBlock(_ rl: CFRunLoop!, _ mode: CFTypeRef!, _ block: (() -> Void)!) {
-    guard areGiven(rl, mode), let block else { return }
+    perform(rl, mode, block)
+}
+
+/// Calls a block once on the thread of a loop, in the mode with a name. It does not wake the loop.
+public func CFRunLoopPerformBlock(_ rl: CFRunLoop!, _ mode: CFString, _ block: (() -> Void)!) {
+    perform(rl, mode, block)
+}
+
+/// Calls a block once on the thread of a loop, in any of several modes. It does not wake the loop.
+public func CFRunLoopPerformBlock(_ rl: CFRunLoop!, _ modes: NSArray, _ block: (() -> Void)!) {
+    perform(rl, modes, block)
+}
+
+private func perform(_ rl: CFRunLoop!, _ mode: CFTypeRef!, _ block: (() -> Void)!) {
+    guard areGiven(rl, mode, caller: "CFRunLoopPerformBlock(_:_:_:)"), let block else { return }
     if let name = modeName(mode) { return CoreFoundation.CFRunLoopPerformBlock(rl, name, block) }
     let names = (mode as? NSArray)?.map { modeName($0) }
     guard let names, !names.contains(where: { $0 == nil }) else {
