@@ -49,7 +49,7 @@ enum PortBench {
     /// Waits until the threads that notice and announce ends are done with those of a test.
     static func settle() {
         let done = (Gate("the thread for ends"), Gate("the main queue"))
-        if let thread = ProcessObjects.current.threadForEnds() { thread.loop.perform { done.0.open() } }
+        if let thread = try? ProcessObjects.current.threadForEnds() { thread.loop.perform { done.0.open() } }
         done.0.wait()
         DispatchQueue.main.async { done.1.open() }
         done.1.wait()

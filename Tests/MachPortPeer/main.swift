@@ -17,6 +17,7 @@ let arguments = CommandLine.arguments
 switch arguments.dropFirst().first {
 case "echo": EchoServer(name: arguments[2]).run()
 case "hold": hold(name: arguments[2])
+case "refusals": Refusals(name: arguments[2]).run()
 case "main-loop": MainLoopScenario().run()
 case "dispatch-main": DispatchMainScenario().run()
 case "before-dispatch-main": DispatchMainScenario().runFromAnotherThread()

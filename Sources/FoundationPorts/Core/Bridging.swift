@@ -38,6 +38,10 @@ extension CFMessagePort {
 }
 
 /// Writes why a call is refused to standard error, as CoreFoundation logs it.
-func logRefusal(_ text: String) {
-    sysWriteToStandardError("CFMessagePort: \(text)\n")
+///
+/// - Parameters:
+///   - text: the reason.
+///   - type: what refuses it, as the program names it.
+func logRefusal(_ text: String, by type: String = "CFMessagePort") {
+    sysWriteToStandardError("\(type): \(text)\n")
 }

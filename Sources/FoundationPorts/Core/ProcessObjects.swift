@@ -39,12 +39,15 @@ final class ProcessObjects: Sendable {
         }
     }
 
-    /// The thread that notices ends; nil when it cannot be started.
-    func threadForEnds() -> ResidentThread? {
-        endThread.withLock { thread in
+    /// The thread that notices ends.
+    ///
+    /// - Throws: as `ResidentThread`, when it cannot be started.
+    func threadForEnds() throws(SystemError) -> ResidentThread {
+        try endThread.withLock { thread throws(SystemError) in
             if let thread { return thread }
-            thread = try? ResidentThread(name: "port-ends")
-            return thread
+            let started = try ResidentThread(name: "port-ends")
+            thread = started
+            return started
         }
     }
 }

@@ -197,7 +197,7 @@ final class MachPortCore: Sendable {
                 return made
             }
         } catch {
-            logRefusal("\(error)")
+            logRefusal("\(error)", by: "NSMachPort")
             return nil
         }
     }

@@ -157,25 +157,30 @@ open class NSMachPort: Port, @unchecked Sendable {
     ///   - receivePort: where replies arrive, a valid port; nil for no replies.
     ///   - headerSpaceReserved: not used.
     /// - Returns: false when it was not sent: no room until the date, the port is gone, or an argument is not as above. The
-    ///   reason of an error is on standard error.
+    ///   reason is on standard error, but for a date that has passed, and a reply for which nothing waits any more.
     @discardableResult
     open override func send(
         before limitDate: Date, msgid msgID: Int, components: NSMutableArray?, from receivePort: Port?,
         reserved headerSpaceReserved: Int
     ) -> Bool {
-        let sent: [Any] = components.map { Array($0) } ?? []
-        guard core.isMarkedValid, let message = MachMessage(id: msgID, components: sent, replyPort: receivePort) else {
-            return false
+        guard core.isMarkedValid else { return refuse("the port is invalid") }
+        let message: MachMessage
+        do throws(MessageError) {
+            message = try MachMessage(
+                id: msgID, components: components.map { Array($0) } ?? [], replyPort: receivePort)
+        } catch {
+            return refuse("\(error)")
         }
         let limit = limitDate.timeIntervalSinceNow
         let error = core.send(message, within: limit > 0 ? .replyLimit(cfSeconds: limit) : .zero)
         // It may be a port in the message that is gone, not this one. A reply is sent once.
         if core.isFoundDead { invalidate() }
         guard let error else { return true }
-        switch error.code {
-        case .sendTimedOut, .invalidPort, .deadName, .peerDied, .noReplyRight, .cancelled: break
-        default: logRefusal("\(error)")
-        }
+        return error.code == .sendTimedOut || error.code == .cancelled ? false : refuse("\(error)")
+    }
+
+    private func refuse(_ reason: String) -> Bool {
+        logRefusal("a message was not sent: \(reason)", by: "NSMachPort")
         return false
     }
 }

@@ -10,13 +10,22 @@ import NamedPortServer
 open class NSPortNameServer: NSObject, @unchecked Sendable {
     // @unchecked Sendable: it has no state.
 
-    /// The port with a name; nil when there is none now.
+    /// The port with a name; nil when there is none now, or it cannot be looked up: why is on standard error then.
     open func port(forName name: String) -> Port? { port(forName: name, host: nil) }
 
-    /// The same; nil also for a host other than nil and "".
+    /// The same; refused for a host other than nil and "".
     open func port(forName name: String, host: String?) -> Port? {
-        guard host ?? "" == "", let right = try? PortNameServer.shared.lookUp(name), !right.isDead else { return nil }
-        return PortObjects.shared.object(for: right)
+        guard host ?? "" == "" else {
+            refuse("ports of other hosts are not found")
+            return nil
+        }
+        do throws(PortError) {
+            let right = try PortNameServer.shared.lookUp(name)
+            return right.isDead ? nil : PortObjects.shared.object(for: right)
+        } catch {
+            if error.code != .nameUnknown { refuse("\(error)") }
+            return nil
+        }
     }
 
     /// Gives a port of this process a name, which goes with the port.
@@ -25,15 +34,13 @@ open class NSPortNameServer: NSObject, @unchecked Sendable {
     @discardableResult
     open func registerPort(_ port: Port, name: String) -> Bool {
         guard let receiver = (port as? NSMachPort)?.core.receiver else {
-            logRefusal("a port that does not receive in this process gets no name")
-            return false
+            return refuse("a port that does not receive in this process gets no name")
         }
         do throws(PortError) {
             try PortNameServer.shared.register(receiver, name: name)
             return true
         } catch {
-            logRefusal("\(error)")
-            return false
+            return refuse("\(error)")
         }
     }
 
@@ -42,6 +49,15 @@ open class NSPortNameServer: NSObject, @unchecked Sendable {
     /// - Returns: whether one had it.
     @discardableResult
     open func removePort(forName name: String) -> Bool { PortNameServer.shared.unregister(name) }
+
+    /// - Returns: false.
+    @discardableResult
+    fileprivate func refuse(_ reason: String) -> Bool {
+        logRefusal(reason, by: "\(type(of: self))")
+        return false
+    }
+
+    fileprivate func refuseRemoval() -> Bool { refuse("a name is not taken away: invalidate the port") }
 }
 
 /// `NSMachBootstrapServer`: a name cannot be taken away; invalidate the port.
@@ -56,7 +72,7 @@ open class NSMachBootstrapServer: NSPortNameServer, @unchecked Sendable {
     open func servicePort(withName name: String) -> Port? { port(forName: name) }
 
     /// Refused: false.
-    open override func removePort(forName name: String) -> Bool { false }
+    open override func removePort(forName name: String) -> Bool { refuseRemoval() }
 }
 
 /// `NSMessagePortNameServer`: a name cannot be taken away; invalidate the port.
@@ -68,7 +84,7 @@ open class NSMessagePortNameServer: NSPortNameServer, @unchecked Sendable {
     open class func sharedInstance() -> NSMessagePortNameServer { shared }
 
     /// Refused: false.
-    open override func removePort(forName name: String) -> Bool { false }
+    open override func removePort(forName name: String) -> Bool { refuseRemoval() }
 }
 
 /// As Swift names classes of Foundation.

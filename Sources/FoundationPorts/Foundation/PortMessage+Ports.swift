@@ -34,11 +34,18 @@ extension PortMessage {
     }
 }
 
+/// Why a message of Foundation's is not sent.
+struct MessageError: Error, CustomStringConvertible {
+    let description: String
+}
+
 extension MachMessage {
-    /// A message of Foundation's; nil when a component is neither data nor a port of this library.
-    init?(id: Int, components: [Any], replyPort: Port?) {
+    /// A message of Foundation's.
+    ///
+    /// - Throws: when a component is neither data nor a port that a message carries, or replies arrive at no such port.
+    init(id: Int, components: [Any], replyPort: Port?) throws(MessageError) {
         var parts: [Component] = []
-        for component in components {
+        for (index, component) in components.enumerated() {
             if let data = component as? NSData {
                 parts.append(.bytes(data.allBytes))
             } else if let data = component as? Data {
@@ -46,13 +53,19 @@ extension MachMessage {
             } else if let right = (component as? NSMachPort)?.core.right {
                 parts.append(.right(right))
             } else {
-                return nil
+                let reason =
+                    component is NSMachPort
+                    ? "an invalid port, or one that sends only a reply" : "neither data nor a port of this library"
+                throw MessageError(description: "component \(index), a \(type(of: component)), is \(reason)")
             }
         }
         var reply: SendRight?
         if let replyPort {
-            guard let core = (replyPort as? NSMachPort)?.core, core.isMarkedValid, let right = core.right else {
-                return nil
+            guard let core = (replyPort as? NSMachPort)?.core else {
+                throw MessageError(description: "no reply arrives at a \(type(of: replyPort)) of another library")
+            }
+            guard core.isMarkedValid, let right = core.right else {
+                throw MessageError(description: "no reply arrives at an invalid port, or one that sends only a reply")
             }
             reply = right
         }

@@ -17,7 +17,7 @@ extension CFRunLoopMode {
 /// Whether no argument is nil; if one is, a line on standard error, where CoreFoundation would end the program.
 private func areGiven(_ arguments: AnyObject?..., caller: StaticString = #function) -> Bool {
     if arguments.allSatisfy({ $0 != nil }) { return true }
-    logRefusal("\(caller) lacks an argument")
+    logRefusal("\(caller) lacks an argument", by: "CFRunLoop")
     return false
 }
 
@@ -178,7 +178,7 @@ private func perform(_ rl: CFRunLoop!, _ mode: CFTypeRef!, _ block: (() -> Void)
     if let name = modeName(mode) { return CoreFoundation.CFRunLoopPerformBlock(rl, name, block) }
     let names = (mode as? NSArray)?.map { modeName($0) }
     guard let names, !names.contains(where: { $0 == nil }) else {
-        return logRefusal("a block's mode is no mode, and no array of modes")
+        return logRefusal("a block's mode is no mode, and no array of modes", by: "CFRunLoop")
     }
     let modes = names.compactMap { $0.map { unsafeBitCast($0, to: NSString.self) } }
     CoreFoundation.CFRunLoopPerformBlock(rl, modes as NSArray, block)
