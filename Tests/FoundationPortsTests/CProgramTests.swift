@@ -3,6 +3,9 @@
 
 import Foundation
 import FoundationPorts
+import MessagePort
+import NamedPortServer
+import RunLoopCore
 import TestSupport
 import Testing
 
@@ -58,6 +61,58 @@ struct CProgramTests {
             #expect(try await output(of: program, ["client", Self.name, "7", "echo"]) == "status 0, reply echo\n")
             tool.kill(SIGTERM)
             _ = try await tool.waitForExit()
+        }
+    }
+
+    @Test("a C server answers a RemoteMessagePort, and a C client", arguments: ["server", "queue"])
+    func serverOfOthers(kind: String) async throws {
+        try await withProgram { program in
+            let server = try ChildProcess(program, [kind, Self.name])
+            #expect(try await offThePool { try server.nextLine() } == "ready")
+            let reply = try await onNewThread {
+                let remote = try RemoteMessagePort(name: Self.name)
+                defer { remote.invalidate() }
+                return try remote.request(MachMessage(id: 8, text: "native")).text
+            }
+            #expect(reply == "C got 8: native")
+            for text in ["one", "two"] {
+                let printed = try await output(of: program, ["client", Self.name, "9", text])
+                #expect(printed == "status 0, reply C got 9: \(text)\n")
+            }
+            try await onNewThread {
+                let remote = try RemoteMessagePort(name: Self.name)
+                defer { remote.invalidate() }
+                try remote.send(MachMessage(id: 0))
+            }
+            #expect(try await server.waitForExit() == ProcessResult(end: .exited(0), output: "ready\n"))
+        }
+    }
+
+    @Test("a C client asks a LocalMessagePort, in this process and in another one")
+    func clientOfNative() async throws {
+        try await withProgram { program in
+            let peer = try await offThePool { try PortBench.peer("native-serve", Self.name) }
+            let printed = try await output(of: program, ["client", Self.name, "7", "hello"])
+            #expect(printed == "status 0, reply HELLO\n")
+            try await peer.waitForExit()
+
+            let (ready, loop) = (Gate("the native server"), Recorder<ThreadRunLoop>())
+            let thread = runOnThread(name: "native-server") {
+                let local = try LocalMessagePort(name: Self.name) { _, message in
+                    Array("native got \(message.id): \(message.text)".utf8)
+                }
+                try local.schedule(on: .current)
+                loop.append(.current)
+                ready.open()
+                ThreadRunLoop.current.run()
+                local.invalidate()
+            }
+            #expect(ready.wait())
+            let again = try await output(of: program, ["client", Self.name, "8", "there"])
+            #expect(again == "status 0, reply native got 8: there\n")
+            loop.elements.first?.stop()
+            try await thread.join()
+            #expect(try await output(of: program, ["client", Self.name, "8", "there"]) == "no port\n")
         }
     }
 
