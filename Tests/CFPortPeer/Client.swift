@@ -4,7 +4,8 @@
 import Foundation
 import FoundationPorts
 
-/// A client of CFMessagePort: each line of standard input is `request ID TEXT` or `send ID TEXT`.
+/// A client of CFMessagePort: each line of standard input is `request ID TEXT`, `send ID TEXT`, or `size ID TEXT` for a
+/// request of whose reply only the number of bytes is said.
 struct Client {
     private let name: String
 
@@ -15,11 +16,12 @@ struct Client {
         say("ready")
         while let words = nextWords() {
             guard words.count == 3, let id = Int32(words[1]) else { continue }
-            let mode = words[0] == "request" ? CFRunLoopMode.defaultMode.rawValue : nil
+            let mode = words[0] == "send" ? nil : CFRunLoopMode.defaultMode.rawValue
             var reply: Unmanaged<CFData>?
             let status = CFMessagePortSendRequest(remote, id, Data(words[2].utf8) as CFData, 10, 60, mode, &reply)
-            let text = reply.map { String(decoding: $0.takeRetainedValue() as Data, as: UTF8.self) }
-            say("\(status) \(text ?? "-")")
+            let data = reply?.takeRetainedValue()
+            let text = words[0] == "size" ? nil : data.map { String(decoding: $0 as Data, as: UTF8.self) }
+            say("\(status) \(text ?? data.map { "\($0.length)" } ?? "-")")
         }
     }
 

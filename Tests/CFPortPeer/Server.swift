@@ -51,7 +51,7 @@ final class Server: Sendable {
     func runOnQueue() {
         CFMessagePortSetDispatchQueue(port, DispatchQueue.global())
         say("ready")
-        while readLine() != nil {}
+        while let line = readLine() { if line == "go" { released.signal() } }
     }
 
     /// Serves nothing until the line `serve`.
@@ -94,6 +94,7 @@ final class Server: Sendable {
             return nil
         case 9: return Data(numbers.withLock { $0.joined(separator: " ") }.utf8) as NSData
         case 10: return Data("\(getpid())".utf8) as NSData
+        case 11: fatalError("a callback that traps")
         default: return Data("\(id) \(data.length)".utf8) as NSData
         }
     }

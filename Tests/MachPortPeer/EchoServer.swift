@@ -5,7 +5,7 @@ import Foundation
 import FoundationPorts
 
 /// Answers each message at its `sendPort` with the same number and components, and a port of its own as the last component.
-/// A message with the number 99 ends it; 98 makes it answer at the first port among the components.
+/// A message with the number 99 ends it, 97 makes it trap; 98 makes it answer at the first port among the components.
 final class EchoServer: NSObject, NSMachPortDelegate {
     private let port = NSMachPort()
     private let name: String
@@ -27,6 +27,7 @@ final class EchoServer: NSObject, NSMachPortDelegate {
             isRunning = false
             return
         }
+        if message.msgid == 97 { fatalError("a delegate that traps") }
         let answer = message.msgid == 98 ? message.components?.lazy.compactMap { $0 as? Port }.first : message.sendPort
         let components = (message.components ?? []) + [port]
         let reply = PortMessage(send: answer, receive: port, components: components)
