@@ -90,6 +90,23 @@ struct CFMessagePortCFaceTests {
         }
     }
 
+    @Test("D-S13: during the wait the reply's source is on the caller's loop, in the mode, with the order -100")
+    func replySource() async throws {
+        try await onLoopThread {
+            /// The orders of the loop's sources.
+            @Sendable func orders() -> [String] {
+                let text = CFCopyDescription(CFRunLoopGetCurrent()).map { unsafeBitCast($0, to: NSString.self) }
+                let sources = (text as String?)?.matches(of: /<CFRunLoopSource [^>]*>\{[^}]*?order = (-?[0-9]+)/) ?? []
+                return sources.map { String($0.1) }.sorted()
+            }
+            let port = try serve(PortBench.name()) { _, _, _, _ in reply(orders().joined(separator: " ")) }
+            #expect(orders() == ["0"])
+            #expect(ask(port, 1) == Answer(0, "-100 0"))
+            #expect(orders() == ["0"])
+            CFMessagePortInvalidate(port)
+        }
+    }
+
     @Test("a description names the port, its kind, and its end")
     func description() async throws {
         try await onLoopThread {

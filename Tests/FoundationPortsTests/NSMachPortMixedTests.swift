@@ -108,7 +108,7 @@ struct NSMachPortMixedTests {
         }
     }
 
-    @Test("D-N8: a request without a reply mode arrives without a sendPort")
+    @Test("D-N8: a request without a reply mode arrives without a sendPort, with one component, also without data")
     func oneWay() async throws {
         let log = Recorder<String>()
         let name = freshName("one-way")
@@ -120,7 +120,7 @@ struct NSMachPortMixedTests {
             log.waitUntilCount(1)
             CFMessagePortInvalidate(remote)
         }
-        #expect(log.elements == ["true 1"] || log.elements == ["true 0"])
+        #expect(log.elements == ["true 1"])
     }
 
     @Test("D-N9: an NSMachPort sends to a CFMessagePort, whose callback gets the number and the data")

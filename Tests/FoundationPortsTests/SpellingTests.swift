@@ -12,7 +12,7 @@ import Testing
     private static let expected = [
         "free false", "context true", "42:hello", "one way true", "3 bytes", "name true", "mode kCFRunLoopDefaultMode",
         "remote true false", "ports 2 equal true hash true", "invalidated false", "valid false", "own true true true",
-        "nested 1 x",
+        "nested 1 x", "static 5", "lazy 5 false",
     ]
 
     @Test("a client in Swift 6 compiles and runs")

@@ -21,6 +21,18 @@ package final class SpellingClient {
         return Unmanaged.passRetained(reply as CFData)
     }
 
+    private static func answer(
+        _ port: CFMessagePort?, _ msgid: Int32, _ data: CFData?, _ info: UnsafeMutableRawPointer?
+    ) -> Unmanaged<CFData>? {
+        Unmanaged.passRetained(Data("static \(msgid)".utf8) as CFData)
+    }
+
+    private lazy var lazyCallback: CFMessagePortCallBack = { _, msgid, data, info in
+        guard let info else { return nil }
+        let client = Unmanaged<SpellingClient>.fromOpaque(info).takeUnretainedValue()
+        return Unmanaged.passRetained(Data("lazy \(msgid) \(client.name.isEmpty)".utf8) as CFData)
+    }
+
     private static let seen = SpellingLog()
     private let name: String
     private var port: CFMessagePort?
@@ -89,7 +101,24 @@ package final class SpellingClient {
         stop()
         results += SpellingClient.seen.takeAll()
         results.append("valid \(CFMessagePortIsValid(port))")
-        return results + otherModules() + nested()
+        return results + otherModules() + nested() + members()
+    }
+
+    /// Callbacks that are members: a static function, and a lazy property.
+    private func members() -> [String] {
+        var context = CFMessagePortContext()
+        context.info = Unmanaged.passUnretained(self).toOpaque()
+        let ports = [
+            CFMessagePortCreateLocal(nil, "\(name).static" as CFString, SpellingClient.answer, nil, nil),
+            CFMessagePortCreateLocal(nil, "\(name).lazy" as CFString, lazyCallback, &context, nil),
+        ]
+        return ports.map { port in
+            CFRunLoopAddSource(CFRunLoopGetCurrent(), CFMessagePortCreateRunLoopSource(nil, port, 0), .defaultMode)
+            defer { CFMessagePortInvalidate(port) }
+            var reply: Unmanaged<CFData>?
+            CFMessagePortSendRequest(port, 5, nil, 1, 10, CFRunLoopMode.defaultMode.rawValue, &reply)
+            return reply.map { $0.takeRetainedValue().text } ?? "no reply"
+        }
     }
 
     private func stop() {
