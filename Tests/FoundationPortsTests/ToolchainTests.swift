@@ -12,25 +12,37 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The compiler with which the tests were built, and the library that they have loaded.
+/// The exact version of the toolchain whose Foundation is loaded, as its compiler says; nil when it has none.
+private func toolchainVersion() throws -> String? {
+    let compiler = try ChildProcess(Toolchain.found().programs + "/swiftc", ["--version"])
+    return try compiler.waitForExit().output.firstMatch(of: /Swift version [^\n]*/).map { String($0.0) }
+}
+
+/// The toolchain, and the library of it that the tests have loaded.
 private let toolchain: String = {
-    #if compiler(>=6.5)
-    let compiler = "6.5 or newer"
-    #elseif compiler(>=6.4)
-    let compiler = "6.4"
+    // Where the toolchain is not installed, at least the language's version is known.
+    #if compiler(>=6.4)
+    let compiler = "Swift 6.4 or newer"
     #elseif compiler(>=6.3)
-    let compiler = "6.3"
+    let compiler = "Swift 6.3"
     #else
-    let compiler = "older than 6.3"
+    let compiler = "Swift older than 6.3"
     #endif
-    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-    let library = maps.split(separator: "\n").first { $0.hasSuffix("libFoundation.so") }?.split(separator: " ").last
-    return "compiler \(compiler), \(library ?? "Foundation linked statically")"
+    let library = (try? Toolchain.found()).map { $0.libraries + "/libFoundation.so" }
+    let version = (try? toolchainVersion()) ?? compiler
+    return "\(version), \(library ?? "Foundation linked statically")"
 }()
 
 @Suite("What toolchains do and nobody promises", .machPorts, .serialized) struct ToolchainTests {
     private func makePort(_ name: String) -> CFMessagePort? {
         CFMessagePortCreateLocal(nil, freshName(name) as NSString, { _, _, _, _ in nil }, nil, nil)
+    }
+
+    @Test("T7: the messages name the toolchain's exact version, and the library that is loaded")
+    func version() throws {
+        #expect(toolchain.contains("libFoundation.so"), "\(toolchain)")
+        let version = try #require(try toolchainVersion())
+        #expect(toolchain.contains(version), "\(toolchain)")
     }
 
     @Test("T7: an object of a class that was registered with CoreFoundation's runtime is one of its objects")
