@@ -10,11 +10,14 @@ import Testing
 struct DocumentationTests {
     private static let page = "Sources/FoundationPorts/FoundationPorts.docc/BringYourMacProgram.md"
 
-    /// The spans of code in the first column of the table of what there is.
+    /// The table of what there is: Apple's symbols, what differs here, and why.
+    private static func rows() throws -> [[String]] {
+        try Document(page).tableRows.filter { $0.count == 3 && $0[0].hasPrefix("`") }
+    }
+
+    /// The spans of code in its first column.
     private static func symbols() throws -> [String] {
-        try Document(page).tableRows.filter { $0.count == 2 && $0[0].hasPrefix("`") }
-            .prefix { !$0[0].contains(" is ambiguous") }
-            .flatMap { row in row[0].matches(of: /`([^`]+)`/).map { String($0.1) } }
+        try rows().flatMap { row in row[0].matches(of: /`([^`]+)`/).map { String($0.1) } }
     }
 
     private static func sources() throws -> String {
@@ -47,6 +50,13 @@ struct DocumentationTests {
             .map { String($0.1) }
         #expect(types.contains("NSMachPort") && types.contains("KERN_SUCCESS"))
         for name in Set(declared + types) { #expect(symbols.contains(name), "\(name)") }
+    }
+
+    @Test("each row of the table that has a difference has its reason, and no other one")
+    func reasons() throws {
+        let rows = try Self.rows()
+        #expect(rows.count > 15)
+        for row in rows { #expect((row[1] == "None") == row[2].isEmpty, "\(row)") }
     }
 
     @Test("the product, the header and the examples that the guide names are there")
