@@ -94,9 +94,21 @@ final class Server: Sendable {
             return nil
         case 9: return Data(numbers.withLock { $0.joined(separator: " ") }.utf8) as NSData
         case 10: return Data("\(getpid())".utf8) as NSData
-        case 11: fatalError("a callback that traps")
+        case 11: return last(port)
+        case 12:  // the same after the line `go`
+            say("holding \(text)")
+            released.wait()
+            return last(port)
+        case 13: fatalError("a callback that traps")
         default: return Data("\(id) \(data.length)".utf8) as NSData
         }
+    }
+
+    /// Ends the service, and the program; a reply for which a connection has no room.
+    private func last(_ port: CFMessagePort?) -> NSData? {
+        CFMessagePortInvalidate(port)
+        CFRunLoopStop(CFRunLoopGetCurrent())
+        return NSMutableData(length: 2 << 20)
     }
 
     /// Asks the port `NAME` of `DEPTH NAME`, which waits for this answer, and adds to its reply.

@@ -74,7 +74,7 @@ struct CFMessagePortCrashTests {
             try holds.write("request 3 first\n")
             let line = try peer.nextLine()
             #expect(line == "holding first")
-            try client.write("request 11 x\n")
+            try client.write("request 13 x\n")
             try peer.write("go\n")
             let answered = try holds.nextLine()
             #expect(answered == "0 first")
@@ -105,7 +105,7 @@ struct CFMessagePortCrashTests {
         ) { _ in posted.append(true) }
         try await onLoopThread {
             let remote = CFMessagePortCreateRemote(nil, name as CFString)
-            #expect(ask(remote, 97, "x", receive: 1_000) == Answer(-5))
+            #expect(ask(remote, 96, "x", receive: 1_000) == Answer(-5))
         }
         #expect(await posted.waitUntilCount(1) == [true])
         #expect(!port.isValid)

@@ -5,7 +5,8 @@ import Foundation
 import FoundationPorts
 
 /// Answers each message at its `sendPort` with the same number and components, and a port of its own as the last component.
-/// A message with the number 99 ends it, 97 makes it trap; 98 makes it answer at the first port among the components.
+/// A message with the number 99 ends it, 96 makes it trap; 98 makes it answer at the first port among the components. 97 ends
+/// it, and its port, and is answered with 2 MiB.
 final class EchoServer: NSObject, NSMachPortDelegate {
     private let port = NSMachPort()
     private let name: String
@@ -27,7 +28,13 @@ final class EchoServer: NSObject, NSMachPortDelegate {
             isRunning = false
             return
         }
-        if message.msgid == 97 { fatalError("a delegate that traps") }
+        if message.msgid == 96 { fatalError("a delegate that traps") }
+        if message.msgid == 97 {
+            isRunning = false
+            port.invalidate()
+            let reply = PortMessage(send: message.sendPort, receive: nil, components: [Data(count: 2 << 20)])
+            return say("answered 97 \(reply.send(before: Date(timeIntervalSinceNow: 60)))")
+        }
         let answer = message.msgid == 98 ? message.components?.lazy.compactMap { $0 as? Port }.first : message.sendPort
         let components = (message.components ?? []) + [port]
         let reply = PortMessage(send: answer, receive: port, components: components)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Foundation
 import MessagePort
 import PortSystem
 import RunLoopCore
@@ -20,6 +21,9 @@ final class ProcessObjects: Sendable {
     private let endThread = Mutex<ResidentThread?>(nil)
     private let forkGuard = ForkGuard()
 
+    /// How long the end of a process that has ports is delayed by replies that their clients do not read.
+    private static let exitLimit = Duration.seconds(2)
+
     /// The address of the objects, which are retained: set once in each process.
     private static let address = Atomic<UInt>(0)
 
@@ -34,9 +38,24 @@ final class ProcessObjects: Sendable {
             let made = Unmanaged.passRetained(ProcessObjects())
             let own = UInt(bitPattern: made.toOpaque())
             let exchange = address.compareExchange(expected: known, desired: own, ordering: .acquiringAndReleasing)
-            if exchange.exchanged { return made.takeUnretainedValue() }
-            made.release()
+            guard exchange.exchanged else {
+                made.release()
+                continue
+            }
+            // A forked child has inherited it.
+            if known == 0 { atexit { ProcessObjects.flushAtExit() } }
+            return made.takeUnretainedValue()
         }
+    }
+
+    /// A program of a Mac may end as soon as a callback has returned: the kernel there has its reply. Here one for which
+    /// the client has no room is in this process.
+    private static func flushAtExit() {
+        // A forked child that has made no port has no replies.
+        guard let pointer = UnsafeRawPointer(bitPattern: address.load(ordering: .acquiring)),
+            !Unmanaged<ProcessObjects>.fromOpaque(pointer).takeUnretainedValue().forkGuard.isInherited
+        else { return }
+        _ = MachPort.flushReplies(within: exitLimit)
     }
 
     /// The thread that notices ends.
