@@ -10,7 +10,8 @@ import NamedPortServer
 // that a test waits for, and ends with its standard input.
 let words = CommandLine.arguments.dropFirst()
 guard let command = words.first, let name = words.dropFirst().first else {
-    say("usage: cf-port-peer serve|queue|hold|client|stream|refusals|native-serve|native-client NAME [COUNT]")
+    say("usage: cf-port-peer serve|queue|hold|client|stream|refusals NAME [COUNT]")
+    say("       cf-port-peer native-serve|native-client|native-main NAME")
     exit(64)
 }
 switch command {
@@ -23,5 +24,6 @@ case "refusals": Refusals(name: name).run(closing: false)
 case "refusals-closed": Refusals(name: name).run(closing: true)
 case "native-serve": NativePeer(name).serve()
 case "native-client": NativePeer(name).run()
+case "native-main": NativeMainLoop(name).run()
 default: exit(64)
 }

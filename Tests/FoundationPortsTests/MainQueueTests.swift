@@ -149,4 +149,15 @@ import Testing
     func beforeDispatchMain(round: Int) async throws {
         #expect(try await run("before-dispatch-main") == ["loop true events 0", "order true ports 0"])
     }
+
+    @Test("D-M: this package's loop on the main thread serves ports on the main loop, by turns with CoreFoundation's")
+    func nativeLoop() async throws {
+        let name = freshName("native-main")
+        let result = try await ChildProcess(try builtProduct("cf-port-peer"), ["native-main", name]).waitForExit()
+        #expect(result.end == .exited(0) && result.errors == "", "\(result.errors)")
+        #expect(
+            result.output.split(separator: "\n") == [
+                "messages 300 order true main true", "objects 300 order true main true", "ports 0 events 0",
+            ])
+    }
 }

@@ -5,14 +5,19 @@
 // `dispatchMain`, from which it never returns, and other threads serve the main queue. Ports on the main loop would never
 // be served. So from then on they are served from the main queue. Until then the loop serves them, and nothing is asked of
 // the main queue: a block on it would end a run of the loop as an event of a source does.
+//
+// A main thread that runs this package's loop serves the main queue, and never CoreFoundation's loop. From its first run on
+// the ports are on that loop, too. Only the innermost loop of the thread serves them, so nothing changes hands between the
+// two: each polls the same descriptor, and takes a message if one waits.
 
 import CFoundationPorts
 import CoreFoundation
 import Dispatch
 import Foundation
+import RunLoopCore
 import Synchronization
 
-/// Serves ports on the main run loop once the main thread has left it for good.
+/// Serves ports on the main run loop where the main thread runs this package's loop, and once it has left both for good.
 package final class MainQueueService: Sendable {
     /// That of this process.
     package static var shared: MainQueueService { ProcessObjects.current.mainQueue }
@@ -24,8 +29,16 @@ package final class MainQueueService: Sendable {
         let port: PortSource  // immutable
         // unsafe: set by init, and weak references may be read on any thread.
         nonisolated(unsafe) weak var source: CFRunLoopSource?
-        /// The modes in which the port is on the loop, and the source on the main queue.
-        let state = Mutex<(modes: Set<String>, source: Source?)>(([], nil))
+        struct State: Sendable {
+            /// The modes in which the port is on CoreFoundation's loop.
+            var modes: Set<String> = []
+            /// On the main queue.
+            var source: Source?
+            /// On this package's loop.
+            var loopSource: RunLoopSource?
+        }
+
+        let state = Mutex(State())
 
         init(_ port: PortSource, _ source: CFRunLoopSource) { (self.port, self.source) = (port, source) }
 
@@ -36,6 +49,8 @@ package final class MainQueueService: Sendable {
         fileprivate var entries: [ObjectIdentifier: Entry] = [:]
         /// Whether other threads serve the main queue.
         var isFree = false
+        /// Whether the main thread has run this package's loop; nil while nobody has asked.
+        var hasOtherLoop: Bool?
     }
 
     let state = Mutex(State())
@@ -56,6 +71,7 @@ package final class MainQueueService: Sendable {
     /// A port was added to the main loop, with a source that another thread may have invalidated since.
     func add(_ port: PortSource, _ source: CFRunLoopSource, mode: String) {
         let isFree = hasMainQueue
+        if !isFree { watchOtherLoop() }
         let entry = state.withLock { state -> Entry? in
             if isFree { state.isFree = true }
             // The end of a source invalidates it, and then calls `remove`.
@@ -63,7 +79,7 @@ package final class MainQueueService: Sendable {
             let entry = state.entries[ObjectIdentifier(port)] ?? Entry(port, source)
             state.entries[ObjectIdentifier(port)] = entry
             entry.state.withLock { _ = $0.modes.insert(mode) }
-            return state.isFree ? entry : nil
+            return state.isFree || state.hasOtherLoop == true ? entry : nil
         }
         if let entry { update(entry) }
     }
@@ -91,15 +107,51 @@ package final class MainQueueService: Sendable {
         for entry in entries { update(entry) }
     }
 
+    /// Asks, once, for the first run of this package's main loop, or the next pass of one that runs already.
+    private func watchOtherLoop() {
+        let isFirst = state.withLock { state in
+            defer { state.hasOtherLoop = state.hasOtherLoop ?? false }
+            return state.hasOtherLoop == nil
+        }
+        if !isFirst { return }
+        let observer = RunLoopObserver(activities: [.entry, .beforeTimers], repeats: false) { [weak self] _, _ in
+            self?.useOtherLoop()
+        }
+        ThreadRunLoop.main.add(observer, to: .common)
+        ThreadRunLoop.main.wakeUp()
+    }
+
+    private func useOtherLoop() {
+        let entries = state.withLock { state in
+            state.hasOtherLoop = true
+            return Array(state.entries.values)
+        }
+        for entry in entries { update(entry) }
+    }
+
     /// Starts or ends the service of a port.
     private func update(_ entry: Entry) {
-        let isFree = state.withLock { $0.isFree }
-        let ended = entry.state.withLock { state -> Entry.Source? in
-            let isServed = isFree && !state.modes.isDisjoint(with: Self.served)
-            if isServed, state.source == nil { state.source = makeSource(entry) }
-            return isServed ? nil : state.source.take()
+        let (isFree, hasOtherLoop) = state.withLock { ($0.isFree, $0.hasOtherLoop == true) }
+        // Made without a lock.
+        let made = !isFree && hasOtherLoop ? makeLoopSource(entry) : nil
+        var isAdded = false
+        let (source, loopSource) = entry.state.withLock { state -> (Entry.Source?, RunLoopSource?) in
+            let isServed = !state.modes.isDisjoint(with: Self.served)
+            if isServed, isFree, state.source == nil { state.source = makeSource(entry) }
+            if isServed, let made, state.loopSource == nil { (state.loopSource, isAdded) = (made, true) }
+            return (isServed ? nil : state.source.take(), isServed && !isFree ? nil : state.loopSource.take())
         }
-        ended?.cancel()
+        // It may be invalid by now.
+        if let made, isAdded { ThreadRunLoop.main.add(made, to: .common) }
+        source?.cancel()
+        loopSource?.invalidate()
+    }
+
+    private func makeLoopSource(_ entry: Entry) -> RunLoopSource {
+        let port = entry.port
+        return RunLoopSource(descriptor: port.descriptor) { [self, weak entry] in
+            if entry?.isValid == true { port.handleOne() } else { remove(port, mode: nil) }
+        }
     }
 
     private func makeSource(_ entry: Entry) -> Entry.Source {
