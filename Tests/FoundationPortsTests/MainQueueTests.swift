@@ -160,4 +160,12 @@ import Testing
                 "messages 300 order true main true", "objects 300 order true main true", "ports 0 events 0",
             ])
     }
+
+    @Test("D-M: the current loop of code on the main queue is the main loop for ports, which leave it on any thread")
+    func currentLoop() async throws {
+        #expect(
+            try await run("main-queue-loop") == [
+                "main false contains true", "status 0", "status 0 order true", "ports 0 count 10",
+            ])
+    }
 }

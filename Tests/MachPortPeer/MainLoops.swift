@@ -152,3 +152,60 @@ struct DispatchMainScenario {
         exit(0)
     }
 }
+
+/// A program whose code on the main queue, as a main actor's, adds ports to its current loop: that of some thread.
+struct MainQueueLoopScenario {
+    // @unchecked: one thread after the other uses them.
+    private struct Served: @unchecked Sendable {
+        let loop: RunLoop
+        let name: String
+        let local: CFMessagePort?
+        let source: CFRunLoopSource?
+        let current: CFRunLoop?
+    }
+
+    func run() {
+        let (port, sequence) = (NSMachPort(), Sequence())
+        port.setDelegate(sequence)
+        DispatchQueue.main.async {
+            RunLoop.current.add(port, forMode: .common)
+            let name = "main-queue-loop.\(getpid())"
+            let local = CFMessagePortCreateLocal(
+                nil, name as CFString,
+                { _, _, _, _ in
+                    dispatchPrecondition(condition: .onQueue(.main))
+                    return nil
+                }, nil, nil)
+            let source = CFMessagePortCreateRunLoopSource(nil, local, 0)
+            let current = CFRunLoopGetCurrent()
+            CFRunLoopAddSource(current, source, .commonModes)
+            let contains = CFRunLoopContainsSource(current, source, .commonModes)
+            say("main \(current === CFRunLoopGetMain()) contains \(contains)")
+            // A loop that runs inside of the code serves it, too.
+            say("status \(ask(name))")
+            let served = Served(loop: .current, name: name, local: local, source: source, current: current)
+            Thread.detachNewThread { finish(port, sequence, served) }
+        }
+        dispatchMain()
+    }
+
+    private func ask(_ name: String) -> Int32 {
+        let remote = CFMessagePortCreateRemote(nil, name as CFString)
+        return CFMessagePortSendRequest(remote, 1, nil, 60, 3_600, CFRunLoopMode.defaultMode.rawValue, nil)
+    }
+
+    private func finish(_ port: NSMachPort, _ sequence: Sequence, _ served: Served) {
+        let status = ask(served.name)
+        for number in 0..<10 { port.send(number: number) }
+        while sequence.count < 10 { _ = usleep(1_000) }
+        say("status \(status) order \(sequence.isInOrder)")
+        served.loop.remove(port, forMode: .common)
+        CFRunLoopRemoveSource(served.current, served.source, .commonModes)
+        DispatchQueue.main.sync {}
+        let ports = MainQueueService.shared.portCount
+        port.send(number: 10)
+        DispatchQueue.main.sync {}
+        say("ports \(ports) count \(sequence.count)")
+        exit(0)
+    }
+}

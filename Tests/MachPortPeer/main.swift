@@ -21,5 +21,6 @@ case "refusals": Refusals(name: arguments[2]).run()
 case "main-loop": MainLoopScenario().run()
 case "dispatch-main": DispatchMainScenario().run()
 case "before-dispatch-main": DispatchMainScenario().runFromAnotherThread()
+case "main-queue-loop": MainQueueLoopScenario().run()
 default: say("unknown")
 }

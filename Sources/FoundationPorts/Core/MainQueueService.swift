@@ -14,6 +14,7 @@ import CFoundationPorts
 import CoreFoundation
 import Dispatch
 import Foundation
+import PortSystem
 import RunLoopCore
 import Synchronization
 
@@ -32,6 +33,8 @@ package final class MainQueueService: Sendable {
         struct State: Sendable {
             /// The modes in which the port is on CoreFoundation's loop.
             var modes: Set<String> = []
+            /// The loops that stood for the main one when the port was added to them.
+            var standIns: Set<ObjectIdentifier> = []
             /// On the main queue.
             var source: Source?
             /// On this package's loop.
@@ -68,8 +71,30 @@ package final class MainQueueService: Sendable {
     /// How many ports are known to be on the main loop.
     package var portCount: Int { state.withLock { $0.entries.count } }
 
-    /// A port was added to the main loop, with a source that another thread may have invalidated since.
-    func add(_ port: PortSource, _ source: CFRunLoopSource, mode: String) {
+    private static let key: DispatchSpecificKey<Bool> = {
+        let key = DispatchSpecificKey<Bool>()
+        DispatchQueue.main.setSpecific(key: key, value: true)
+        return key
+    }()
+
+    /// Whether this thread, which is not the main one, has the main queue now.
+    var isOnThread: Bool {
+        sysThreadID() != sysProcessID() && hasMainQueue && DispatchQueue.getSpecific(key: Self.key) == true
+    }
+
+    /// Whether it is the loop of this thread, which has the main queue now: a main actor's code means the main loop. This
+    /// one runs only inside of that code, and the thread has other queues later.
+    func standsForMainLoop(_ loop: CFRunLoop) -> Bool { isOnThread && loop === CFRunLoopGetCurrent() }
+
+    /// Whether the loop stood for the main one when the port was added to it.
+    func isStandIn(_ loop: CFRunLoop, of port: PortSource) -> Bool {
+        let entry = state.withLock { $0.entries[ObjectIdentifier(port)] }
+        return entry?.state.withLock { $0.standIns.contains(ObjectIdentifier(loop)) } ?? false
+    }
+
+    /// A port was added to the main loop, or to a loop that stands for it, with a source that another thread may have
+    /// invalidated since.
+    func add(_ port: PortSource, _ source: CFRunLoopSource, mode: String, standIn: CFRunLoop? = nil) {
         let isFree = hasMainQueue
         if !isFree { watchOtherLoop() }
         let entry = state.withLock { state -> Entry? in
@@ -78,7 +103,12 @@ package final class MainQueueService: Sendable {
             if !CFRunLoopSourceIsValid(source) { return nil }
             let entry = state.entries[ObjectIdentifier(port)] ?? Entry(port, source)
             state.entries[ObjectIdentifier(port)] = entry
-            entry.state.withLock { _ = $0.modes.insert(mode) }
+            entry.state.withLock { entry in
+                entry.modes.insert(mode)
+                guard let standIn else { return }
+                entry.standIns.insert(ObjectIdentifier(standIn))
+                port.isOnMainQueueOnly.store(true, ordering: .relaxed)
+            }
             return state.isFree || state.hasOtherLoop == true ? entry : nil
         }
         if let entry { update(entry) }
@@ -90,6 +120,7 @@ package final class MainQueueService: Sendable {
             guard let entry = state.entries[ObjectIdentifier(port)] else { return nil }
             let isUnused = entry.state.withLock { entry in
                 if let mode { entry.modes.remove(mode) } else { entry.modes = [] }
+                if entry.modes.isEmpty { port.isOnMainQueueOnly.store(false, ordering: .relaxed) }
                 return entry.modes.isEmpty
             }
             if isUnused { state.entries[ObjectIdentifier(port)] = nil }

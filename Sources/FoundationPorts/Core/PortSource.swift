@@ -3,6 +3,7 @@
 
 import CoreFoundation
 import Foundation
+import PortSystem
 import Synchronization
 
 /// How a port is served on a loop of CoreFoundation's: a descriptor that is readable while messages wait, and what handles
@@ -11,6 +12,9 @@ final class PortSource: Sendable {
     let descriptor: Int32  // immutable
     /// Handles one message, if one waits. Called on the thread of a loop, or of a queue.
     let handleOne: @Sendable () -> Void  // immutable
+
+    /// Whether it was added to the loop of a thread that had the main queue: the thread handles messages only with it.
+    let isOnMainQueueOnly = Atomic<Bool>(false)
 
     init(_ descriptor: Int32, handlingOne handleOne: @escaping @Sendable () -> Void) {
         (self.descriptor, self.handleOne) = (descriptor, handleOne)
@@ -75,5 +79,11 @@ final class PortSource: Sendable {
 
 private let performPortSource: @convention(c) (UnsafeMutableRawPointer?) -> Void = { info in
     guard let info else { return }
-    Unmanaged<PortSource>.fromOpaque(info).takeUnretainedValue().handleOne()
+    let port = Unmanaged<PortSource>.fromOpaque(info).takeUnretainedValue()
+    if port.isOnMainQueueOnly.load(ordering: .relaxed), sysThreadID() != sysProcessID(),
+        !MainQueueService.shared.isOnThread
+    {
+        return
+    }
+    port.handleOne()
 }

@@ -25,32 +25,41 @@ private func areGiven(_ arguments: AnyObject?..., caller: StaticString = #functi
 @discardableResult
 public func CFRunLoopContainsSource(_ rl: CFRunLoop!, _ source: CFRunLoopSource!, _ mode: CFRunLoopMode!) -> Bool {
     guard areGiven(rl, source, mode?.rawValue) else { return false }
-    return CoreFoundation.CFRunLoopContainsSource(rl, source, mode.asCoreFoundation)
+    let standsForMain = PortSource.of(source) != nil && MainQueueService.shared.standsForMainLoop(rl)
+    let loop = standsForMain ? CFRunLoopGetMain() : rl
+    return CoreFoundation.CFRunLoopContainsSource(loop, source, mode.asCoreFoundation)
 }
 
 /// Adds a source to a loop in a mode; the loop retains it. Any thread may call it.
 ///
 /// A port on the main loop, in the default mode or the common ones, is served from the main queue once the main thread waits
-/// in `dispatchMain`, as under an `async` main: then no thread runs that loop.
+/// in `dispatchMain`, as under an `async` main: then no thread runs that loop. There, the current loop of code on the main
+/// queue, as of a main actor, is the main loop for ports.
 public func CFRunLoopAddSource(_ rl: CFRunLoop!, _ source: CFRunLoopSource!, _ mode: CFRunLoopMode!) {
     guard areGiven(rl, source, mode?.rawValue) else { return }
-    CoreFoundation.CFRunLoopAddSource(rl, source, mode.asCoreFoundation)
-    // CoreFoundation adds a source, for good, that another thread invalidates meanwhile.
-    if !CFRunLoopSourceIsValid(source) {
-        return CoreFoundation.CFRunLoopRemoveSource(rl, source, mode.asCoreFoundation)
+    let main = CFRunLoopGetMain()
+    let standsForMain = PortSource.of(source) != nil && MainQueueService.shared.standsForMainLoop(rl)
+    for loop in standsForMain ? [rl, main] : [rl] {
+        CoreFoundation.CFRunLoopAddSource(loop, source, mode.asCoreFoundation)
+        // CoreFoundation adds a source, for good, that another thread invalidates meanwhile.
+        if !CFRunLoopSourceIsValid(source) {
+            CoreFoundation.CFRunLoopRemoveSource(loop, source, mode.asCoreFoundation)
+        }
     }
-    if rl === CFRunLoopGetMain(), let port = PortSource.of(source) {
-        MainQueueService.shared.add(port, source, mode: mode.rawValue as String)
+    if standsForMain || rl === main, let port = PortSource.of(source) {
+        let standIn = standsForMain ? rl : nil
+        MainQueueService.shared.add(port, source, mode: mode.rawValue as String, standIn: standIn)
     }
 }
 
 /// Removes a source from a loop in a mode. Any thread may call it.
 public func CFRunLoopRemoveSource(_ rl: CFRunLoop!, _ source: CFRunLoopSource!, _ mode: CFRunLoopMode!) {
     guard areGiven(rl, source, mode?.rawValue) else { return }
+    let (port, service, main) = (PortSource.of(source), MainQueueService.shared, CFRunLoopGetMain())
     CoreFoundation.CFRunLoopRemoveSource(rl, source, mode.asCoreFoundation)
-    if rl === CFRunLoopGetMain(), let port = PortSource.of(source) {
-        MainQueueService.shared.remove(port, mode: mode.rawValue as String)
-    }
+    guard let port, rl === main || service.standsForMainLoop(rl) || service.isStandIn(rl, of: port) else { return }
+    CoreFoundation.CFRunLoopRemoveSource(main, source, mode.asCoreFoundation)
+    service.remove(port, mode: mode.rawValue as String)
 }
 
 /// Whether a timer is on a loop in a mode.
