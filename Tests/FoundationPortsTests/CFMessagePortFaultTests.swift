@@ -144,8 +144,10 @@ struct CFMessagePortFaultTests {
         }
     }
 
-    @Test("D-S10: a queue that follows another one serves nothing while the other's callback runs")
-    func queueWaitsForQueue() async throws {
+    @Test(
+        "D-S10: a queue serves nothing while a callback runs for what served the port before",
+        arguments: ["queue", "detached queue", "loop"])
+    func queueWaitsForQueue(before: String) async throws {
         try await onLoopThread {
             let name = PortBench.name()
             let queues = (0..<2).map { DispatchQueue(label: "test \($0)") }
@@ -164,10 +166,23 @@ struct CFMessagePortFaultTests {
                         got.append(id)
                         return nil
                     }, nil, nil)
-                CFMessagePortSetDispatchQueue(port, queues[0])
+                var source: CFRunLoopSource?
+                var thread: TestThread<Void>?
+                if before == "loop" {
+                    let made = CFMessagePortCreateRunLoopSource(nil, port, 0)
+                    thread = runOnThread {
+                        CFRunLoopAddSource(CFRunLoopGetCurrent(), made, .defaultMode)
+                        CFRunLoopRunInMode(.defaultMode, noLimit, true)
+                    }
+                    source = made
+                } else {
+                    CFMessagePortSetDispatchQueue(port, queues[0])
+                }
                 let remote = CFMessagePortCreateRemote(nil, name as CFString)
                 #expect(ask(remote, 0, mode: nil) == Answer(0))
                 first.wait()
+                if let source { CFRunLoopSourceInvalidate(source) }
+                if before == "detached queue" { CFMessagePortSetDispatchQueue(port, nil) }
                 CFMessagePortSetDispatchQueue(port, queues[1])
                 for id in 1...3 { #expect(ask(remote, Int32(id), mode: nil) == Answer(0)) }
                 for _ in 0..<100 { PortBench.finish(queues[1]) }
@@ -176,6 +191,7 @@ struct CFMessagePortFaultTests {
                 #expect(most.load(ordering: .relaxed) == 1)
                 CFMessagePortInvalidate(port)
                 for queue in queues { PortBench.finish(queue) }
+                try thread?.join()
             }
         }
     }

@@ -36,7 +36,7 @@ final class PortBody: Sendable {
         /// The loop retains it, and it retains the port.
         weak var source: CFRunLoopSource?
         var queue: QueueService?
-        /// Whether it starts when the callbacks have returned that run for the queue before it.
+        /// Whether it starts when the callbacks have returned that run for what has served the port before it.
         var queueWaits = false
         /// What the queue's source has: a source that was replaced may still report a message.
         var queueKey: QueueKey?

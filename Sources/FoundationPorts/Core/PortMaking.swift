@@ -247,8 +247,8 @@ extension PortBody {
                 return (service, false, "a run-loop source serves the port: no queue does")
             }
             defer { (state.queue, state.queueKey) = (service, key) }
-            // One callback at a time, also when one runs for the queue before.
-            state.queueWaits = state.queue != nil && state.callouts > 0
+            // One callback at a time, also when one runs for what has served the port before.
+            state.queueWaits = state.callouts > 0
             return (state.queue, state.queueWaits, nil)
         }
         old?.cancel()

@@ -107,8 +107,8 @@ public func CFMessagePortSendRequest(
     return status
 }
 
-/// Has a queue serve a local port, one message after the other in their order; nil ends that. A queue that replaces
-/// another one serves the port when a callback that runs there has returned.
+/// Has a queue serve a local port, one message after the other in their order; nil ends that. It serves the port when a
+/// callback has returned that runs for the queue or the source before it.
 ///
 /// A port has a queue or a run-loop source, not both: the second is refused, with a line on standard error.
 public func CFMessagePortSetDispatchQueue(_ ms: CFMessagePort!, _ queue: DispatchQueue!) {
