@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Foundation
-import FoundationPorts
+@testable import FoundationPorts
 import MessagePort
 import NamedPortServer
 import Synchronization
@@ -30,6 +30,40 @@ import Testing
             #expect(!NSPortNameServer().registerPort(port, name: freshName("ended")))
             #expect(numbers.all == [] && port.description.contains("invalid"))
         }
+    }
+
+    @Test("D-N3, D-N5: a right that comes while its object is being invalidated has a new, valid object")
+    func comesDuringEnd() async throws {
+        let before = PortObjects.shared.counts
+        try await onNewThread {
+            let server = MachPort()
+            let right = server.makeSendRight()
+            for _ in 0..<100 {
+                let port = PortObjects.shared.object(for: right)
+                let isHere = Gate("the look-up")
+                let found = Mutex<NSMachPort?>(nil)
+                // The threads that wait for the lock get it in their order.
+                let threads = PortObjects.shared.state.withLock { _ in
+                    let lookUp = runOnThread {
+                        isHere.open()
+                        found.withLock { $0 = PortObjects.shared.object(for: right) }
+                    }
+                    isHere.wait()
+                    for _ in 0..<100 { yieldThread() }
+                    let end = runOnThread { port.invalidate() }
+                    // It is marked, and still in the table.
+                    poll("the mark") { !port.core.isMarkedValid }
+                    return [lookUp, end]
+                }
+                for thread in threads { try thread.join() }
+                let next = try #require(found.withLock { $0 })
+                #expect(next.isValid && next !== port)
+                #expect(PortObjects.shared.object(for: right) === next)
+                next.invalidate()
+            }
+            server.invalidate()
+        }
+        #expect(PortObjects.shared.counts == before)
     }
 
     @Test("D-N5: a port that is released ends, without a notification")

@@ -80,13 +80,17 @@ package final class PortObjects: Sendable {
 
     /// The object for a right: the known one, or a new one that is invalidated when its port's process ends.
     func object(for right: SendRight) -> NSMachPort {
-        let (core, isNew) = state.withLock { state -> (MachPortCore, Bool) in
-            if let known = state.byRight[right]?.core { return (known, false) }
+        let (core, isNew, ended) = state.withLock { state -> (MachPortCore, Bool, MachPortCore?) in
+            let known = state.byRight[right]?.core
+            // One that another thread ends is about to leave.
+            if let known, known.isMarkedValid { return (known, false, nil) }
             let core = MachPortCore(right: right, number: state.makeNumber())
             state.byNumber[core.number] = WeakCore(core)
             state.byRight[right] = WeakCore(core)
-            return (core, true)
+            return (core, true, known)
         }
+        // Released here, without the lock.
+        withExtendedLifetime(ended) {}
         let object = core.makeObject()
         if isNew { core.watchEnd() }
         return object
