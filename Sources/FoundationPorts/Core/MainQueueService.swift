@@ -77,10 +77,9 @@ package final class MainQueueService: Sendable {
         return key
     }()
 
-    /// Whether this thread, which is not the main one, has the main queue now.
-    var isOnThread: Bool {
-        sysThreadID() != sysProcessID() && hasMainQueue && DispatchQueue.getSpecific(key: Self.key) == true
-    }
+    /// Whether this thread, which is not the main one, has the main queue now. Then other threads serve that, for good;
+    /// `hasMainQueue` may not say so yet, while the main thread ends.
+    var isOnThread: Bool { sysThreadID() != sysProcessID() && DispatchQueue.getSpecific(key: Self.key) == true }
 
     /// Whether it is the loop of this thread, which has the main queue now: a main actor's code means the main loop. This
     /// one runs only inside of that code, and the thread has other queues later.
@@ -95,7 +94,7 @@ package final class MainQueueService: Sendable {
     /// A port was added to the main loop, or to a loop that stands for it, with a source that another thread may have
     /// invalidated since.
     func add(_ port: PortSource, _ source: CFRunLoopSource, mode: String, standIn: CFRunLoop? = nil) {
-        let isFree = hasMainQueue
+        let isFree = hasMainQueue || standIn != nil
         if !isFree { watchOtherLoop() }
         let entry = state.withLock { state -> Entry? in
             if isFree { state.isFree = true }
