@@ -35,7 +35,8 @@ import Testing
         let name = freshName("refusals")
         let port = NSMachPort()
         #expect(NSPortNameServer().registerPort(port, name: name))
-        let peer = try ChildProcess(try builtProduct("mach-port-peer"), ["refusals", name])
+        let peer = try ChildProcess(
+            try builtProduct("mach-port-peer"), ["refusals", name], environment: withoutLeakSearch)
         let result = try peer.waitForExit()
         #expect(result.output == "\(Self.lines.count)\n")
         let lines = result.errors.split(separator: "\n")
