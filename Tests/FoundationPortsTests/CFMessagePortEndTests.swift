@@ -21,7 +21,7 @@ private func takeSeen() -> [String] {
 @Suite("CFMessagePort: contexts and ends", .leakCheck(warmingUp: PortBench.warmUp), .serialized)
 struct CFMessagePortEndTests {
     /// A context whose functions note that they were called, and whose retain gives the info itself.
-    private static func context(_ info: UnsafeMutableRawPointer) -> CFMessagePortContext {
+    private static func context(_ info: UnsafeMutableRawPointer?) -> CFMessagePortContext {
         CFMessagePortContext(
             version: 0, info: info,
             retain: { info in
@@ -60,6 +60,22 @@ struct CFMessagePortEndTests {
             #expect(takeSeen() == ["release"])
             CFMessagePortGetContext(port, &got)
             #expect(got.info == nil)
+        }
+    }
+
+    @Test("D-S6: a context without an info is retained and released all the same")
+    func withoutInfo() async throws {
+        try await onLoopThread {
+            _ = takeSeen()
+            let name = PortBench.name()
+            var context = Self.context(nil)
+            let port = CFMessagePortCreateLocal(nil, name as CFString, { _, _, _, _ in nil }, &context, nil)
+            #expect(takeSeen() == ["retain"])
+            CFRunLoopAddSource(CFRunLoopGetCurrent(), CFMessagePortCreateRunLoopSource(nil, port, 0), .defaultMode)
+            #expect(ask(CFMessagePortCreateRemote(nil, name as CFString), 1, "x").status == 0)
+            #expect(takeSeen() == ["retain", "release"])
+            CFMessagePortInvalidate(port)
+            #expect(takeSeen() == ["release"])
         }
     }
 

@@ -103,6 +103,21 @@ import Testing
         try await child.waitForExit()
     }
 
+    @Test("D-N6: five messages wait whose bytes together are more than a port takes by default")
+    func large() async throws {
+        // `PeerLimits` says 64 MiB for all of a process.
+        let (count, bytes) = (5, 13 << 20)
+        let name = freshName("large")
+        let child = try start("hold", name)
+        let port = try #require(NSMachBootstrapServer.shared.port(forName: name))
+        let data = try #require(NSMutableData(length: bytes))
+        for number in 0..<count { #expect(port.send(number, [data], before: Date(timeIntervalSinceNow: 60))) }
+        try child.write("serve \(count)\n")
+        for number in 0..<count { #expect(try child.nextLine() == "got \(number) \(bytes)") }
+        port.invalidate()
+        try await child.waitForExit()
+    }
+
     @Test("D-N2: ports that come in messages, and are not kept, leave no object")
     func noLeftovers() async throws {
         let before = PortObjects.shared.counts

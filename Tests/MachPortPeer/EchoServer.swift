@@ -44,10 +44,25 @@ final class EchoServer: NSObject, NSMachPortDelegate {
     }
 }
 
-/// Registers a port that nobody serves, and waits for the end of standard input.
+/// Says the number and the size of each message.
+private final class SizeLog: NSObject, NSMachPortDelegate {
+    var count = 0
+
+    func handle(_ message: PortMessage) {
+        count += 1
+        say("got \(message.msgid) \((message.components?.first as? NSData)?.length ?? 0)")
+    }
+}
+
+/// Registers a port that nobody serves until the line `serve COUNT`, and waits for the end of standard input.
 func hold(name: String) {
-    let port = NSMachPort()
+    let (port, log) = (NSMachPort(), SizeLog())
+    port.setDelegate(log)
     say(NSMachBootstrapServer.shared.registerPort(port, name: name) ? "ready" : "refused")
-    while readLine() != nil {}
+    while let line = readLine() {
+        guard line.hasPrefix("serve "), let count = Int(line.dropFirst(6)) else { continue }
+        RunLoop.current.add(port, forMode: .default)
+        while log.count < count, RunLoop.current.run(mode: .default, before: .distantFuture) {}
+    }
     port.invalidate()
 }

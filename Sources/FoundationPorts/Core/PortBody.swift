@@ -20,9 +20,6 @@ final class PortBody: Sendable {
         case remote(SendRight)
     }
 
-    /// How many messages wait at a local port: the default of Mach's ports.
-    static let queueLimit = 5
-
     // @unchecked Sendable: used under the body's lock; what it has of the client's is called and released without it.
     // Not copied: Swift 6.3.1 releases a weak reference in a copy once too often.
     struct State: ~Copyable, @unchecked Sendable {
@@ -165,14 +162,12 @@ final class PortBody: Sendable {
         _ callback: Callback, _ message: MachMessage, _ context: CFMessagePortContext, _ object: CFMessagePort
     ) -> NSData? {
         var info = context.info
-        if let own = info, let retain = context.retain { info = UnsafeMutableRawPointer(mutating: retain(own)) }
-        defer { if context.retain != nil, let info { context.release?(info) } }
+        if let retain = context.retain { info = UnsafeMutableRawPointer(mutating: retain(info)) }
+        defer { if context.retain != nil { context.release?(info) } }
         return callback(object, message.id, NSData(copying: message.bytes), info)
     }
 
-    private func release(_ context: CFMessagePortContext) {
-        if let info = context.info { context.release?(info) }
-    }
+    private func release(_ context: CFMessagePortContext) { context.release?(context.info) }
 
     private func send(_ reply: NSData?, to message: MachMessage) {
         var bytes: [UInt8] = []

@@ -65,7 +65,7 @@ extension PortBody {
         _ allocator: CFAllocator?, _ name: NSString?, _ context: CFMessagePortContext, _ callback: Callback?
     ) -> (port: CFMessagePort, isNew: Bool)? {
         guard let name else {
-            let made = PortBody(.local(makePort()), name: nil, retained(context), callback: callback)
+            let made = PortBody(.local(MachPort.makeAsOnMac()), name: nil, retained(context), callback: callback)
             return made.makeOwnObject(allocator).map { ($0, true) }
         }
         guard let text = portName(name) else { return nil }
@@ -77,7 +77,7 @@ extension PortBody {
             return nil
         case .reserved: break
         }
-        let port = makePort()
+        let port = MachPort.makeAsOnMac()
         do throws(PortError) {
             try PortNameServer.shared.register(port, name: text.string)
         } catch {
@@ -95,22 +95,10 @@ extension PortBody {
         return (object, true)
     }
 
-    /// A port that accepts what CFMessagePort sends.
-    private static func makePort() -> MachPort {
-        let port = MachPort(queueLimit: queueLimit)
-        var limits = PeerLimits()
-        limits.messageBytes = MessageLimits.payload
-        limits.queuedBytes = MessageLimits.payload
-        port.setPeerLimits(limits)
-        return port
-    }
-
     /// The context with its info retained.
     private static func retained(_ context: CFMessagePortContext) -> CFMessagePortContext {
         var own = context
-        if let info = context.info, let retain = context.retain {
-            own.info = UnsafeMutableRawPointer(mutating: retain(info))
-        }
+        if let retain = context.retain { own.info = UnsafeMutableRawPointer(mutating: retain(context.info)) }
         return own
     }
 
@@ -254,5 +242,20 @@ extension PortBody {
         old?.cancel()
         if let refusal { return logRefusal(refusal) }
         if !waits { service.start() }
+    }
+}
+
+extension MachPort {
+    /// How many messages wait at a port: the default of Mach's ports.
+    private static let queueLimitOnMac = 5
+
+    /// A port with the limits of one of a Mac: it accepts what CFMessagePort sends.
+    static func makeAsOnMac() -> MachPort {
+        let port = MachPort(queueLimit: queueLimitOnMac)
+        var limits = PeerLimits()
+        limits.messageBytes = MessageLimits.payload
+        limits.queuedBytes = MessageLimits.payload
+        port.setPeerLimits(limits)
+        return port
     }
 }

@@ -45,9 +45,6 @@ final class MachPortCore: Sendable {
     let state: Mutex<State>
     private let forkGuard = ForkGuard()
 
-    /// How many messages wait at a port: the default of Mach's ports.
-    private static let queueLimit = 5
-
     private init(_ receiver: MachPort?, _ right: SendRight?, _ request: MachMessage?, number: UInt32) {
         (self.receiver, self.right, self.request, self.number) = (receiver, right, request, number)
         state = Mutex(State(isValid: right != nil || request != nil))
@@ -69,7 +66,7 @@ final class MachPortCore: Sendable {
 
     /// A new port that receives, with a new number.
     static func makeReceiver() -> MachPortCore {
-        let port = MachPort(queueLimit: queueLimit)
+        let port = MachPort.makeAsOnMac()
         return PortObjects.shared.add { MachPortCore(receiver: port, number: $0) }
     }
 
