@@ -280,7 +280,7 @@ package final class PortSockets: Sendable {
             if member.isThrottled { hasSkippedSome = true }
             if removeEnded(member, report.key, of: sink), !member.isOnlyObserving { endedCount += 1 }
         }
-        budget.hasReadAll = soleActive.map { !$0.receiver.hasUnsignalledData.load(ordering: .acquiring) } ?? false
+        budget.hasReadAll = soleActive.map { !$0.hasUnsignalledData } ?? false
         state.withLock { state in
             // A connection that was removed is not retained.
             let isHere = soleActive.map { state.keys[ObjectIdentifier($0)] != nil } ?? false
