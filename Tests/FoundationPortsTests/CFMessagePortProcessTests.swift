@@ -58,11 +58,13 @@ struct CFMessagePortProcessTests {
                 return nil
             }
             try sendFive(to: name)
-            for count in 1...5 {
-                let result = CFRunLoopRunInMode(.defaultMode, noLimit, true)
-                #expect(result == .handledSource && order.count == count)
+            // A connection's beginning or end may be an event, too, for no message.
+            while order.count < 5 {
+                let before = order.count
+                #expect(CFRunLoopRunInMode(.defaultMode, noLimit, true) == .handledSource)
+                #expect(order.count <= before + 1)
             }
-            #expect(CFRunLoopRunInMode(.defaultMode, 0, true) == .timedOut)
+            _ = CFRunLoopRunInMode(.defaultMode, 0, true)
             #expect(order.elements == [0, 1, 2, 3, 4])
             CFMessagePortInvalidate(port)
         }
