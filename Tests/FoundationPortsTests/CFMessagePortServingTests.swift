@@ -50,6 +50,23 @@ struct CFMessagePortServingTests {
         }
     }
 
+    @Test("D-S9: a port is not retained by a source that nobody has, nor by the loop of a thread that has ended")
+    func notRetained() async throws {
+        try await onLoopThread {
+            let names = (0..<2).map { _ in PortBench.name() }
+            do {
+                let port = CFMessagePortCreateLocal(nil, names[0] as CFString, { _, _, _, _ in nil }, nil, nil)
+                #expect(CFMessagePortCreateRunLoopSource(nil, port, 0) != nil)
+            }
+            #expect(CFMessagePortCreateRemote(nil, names[0] as CFString) == nil)
+            try onNewThread {
+                _ = try serve(names[1]) { _, _, _, _ in reply("x") }
+                #expect(ask(CFMessagePortCreateRemote(nil, names[1] as CFString), 1) == Answer(0, "x"))
+            }
+            runLoop { CFMessagePortCreateRemote(nil, names[1] as CFString) == nil }
+        }
+    }
+
     @Test("D-S9: a source in the common modes is served in a mode that becomes common later")
     func commonModes() async throws {
         try await onLoopThread {
