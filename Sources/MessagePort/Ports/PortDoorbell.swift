@@ -46,8 +46,9 @@ public final class PortDoorbell: Sendable {
 
     /// Follows a change of the port's queue. The caller holds the port's lock, so signals keep the changes' order.
     func match(_ mailbox: borrowing MailboxState) {
-        if receiverCount.load(ordering: .relaxed) > 0, !mailbox.isDead { return }
         let shouldSignal = mailbox.isDead || !mailbox.queue.isEmpty && !mailbox.isFrozen
+        // It is cleared all the same: a signal that is needed after that would be none.
+        if shouldSignal, receiverCount.load(ordering: .relaxed) > 0, !mailbox.isDead { return }
         if shouldSignal == isSignalled.load(ordering: .relaxed) { return }
         isSignalled.store(shouldSignal, ordering: .relaxed)
         if shouldSignal { doorbell.signal() } else { doorbell.clear() }
