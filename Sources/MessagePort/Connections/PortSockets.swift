@@ -206,7 +206,6 @@ package final class PortSockets: Sendable {
     func receive(into sink: any MessageSink, _ budget: inout ReceiveBudget, forGeneration generation: UInt64? = nil)
         -> Int
     {
-        budget.hasReadAll = false
         if let generation, receiveFromSoleActive(into: sink, generation, &budget) { return 1 }
         background.object?.didPoll()
         ReservedDescriptor.shared.restore()
@@ -225,7 +224,6 @@ package final class PortSockets: Sendable {
             // Other connections may wait behind many that are not read.
             let mayHideOthers = hasSkippedSome && reports.count >= EpollSet.reportLimit
             guard mayHaveMissedOne || mayHideOthers, !budget.isSpent else { break }
-            budget.hasReadAll = false
         }
         return count
     }
@@ -280,7 +278,6 @@ package final class PortSockets: Sendable {
             if member.isThrottled { hasSkippedSome = true }
             if removeEnded(member, report.key, of: sink), !member.isOnlyObserving { endedCount += 1 }
         }
-        budget.hasReadAll = soleActive.map { !$0.hasUnsignalledData } ?? false
         state.withLock { state in
             // A connection that was removed is not retained.
             let isHere = soleActive.map { state.keys[ObjectIdentifier($0)] != nil } ?? false

@@ -19,9 +19,6 @@ extension SocketConnection {
     /// Whether nothing more is read from the peer now.
     var isPaused: Bool { isThrottled || isAwaitingRoom }
 
-    /// Whether the ring may hold data for which no wake-up is pending.
-    var hasUnsignalledData: Bool { receiver.hasUnsignalledData.load(ordering: .acquiring) }
-
     /// The events that a port which receives from the connection waits for.
     var interest: EpollEvents {
         guard isPortsEnd else { return isThrottled ? [] : .arrival }
@@ -29,7 +26,7 @@ extension SocketConnection {
             if !backlog.isPausing {
                 if isThrottled { return [] }
                 // A socket with room is reported until data without a pending wake-up was read.
-                return hasUnsignalledData
+                return receiver.hasUnsignalledData.load(ordering: .acquiring)
                     ? [.readable, .peerClosed, .writable] : .arrival
             }
             // The end of the peer is reported all the same.

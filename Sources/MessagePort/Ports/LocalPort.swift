@@ -193,22 +193,15 @@ package final class LocalPort: PortEndpoint, MessageSink {
     /// When it returns nil, the doorbell is no longer readable, or is signalled again for what is left.
     func receive() -> MachMessage? {
         var budget = receiveBudget
-        return receive(&budget)
-    }
-
-    func receive(_ budget: inout ReceiveBudget) -> MachMessage? {
         if readsAhead { receiveAllFromSockets(&budget) }
         if let message = dequeueMessage() { return message }
-        let (message, mayHaveMore) = receivingForDoorbell {
-            for _ in 0..<Tuning.pollsForOne {
-                let count = receiveFromSockets(&budget)
-                if let message = dequeueMessage() { return (message as MachMessage?, false) }
-                if count == 0 { return (nil, false) }
-            }
-            return (nil, true)
+        for _ in 0..<Tuning.pollsForOne {
+            let count = receiveFromSockets(&budget)
+            if let message = dequeueMessage() { return message }
+            if count == 0 { return nil }
         }
-        if mayHaveMore { state.withLock { $0.coldState.doorbell?.signalAgain() } }
-        return message
+        state.withLock { $0.coldState.doorbell?.signalAgain() }
+        return nil
     }
 
     /// Changes the queue so that waiting senders may be admitted, and wakes and notifies all that this concerns.

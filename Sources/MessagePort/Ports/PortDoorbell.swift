@@ -28,9 +28,6 @@ public final class PortDoorbell: Sendable {
     private let members: EpollSet  // immutable
     private let doorbell: EventDescriptor  // immutable
     private let isSignalled = Atomic<Bool>(false)  // changed under the port's lock
-    /// How many threads receive, and match it afterwards: what one of them queues and dequeues needs no signal. Changed under
-    /// the port's lock.
-    private let receiverCount = Atomic<Int>(0)
 
     private static let doorbellKey: UInt64 = 1
     private static let socketsKey: UInt64 = 2
@@ -47,8 +44,6 @@ public final class PortDoorbell: Sendable {
     /// Follows a change of the port's queue. The caller holds the port's lock, so signals keep the changes' order.
     func match(_ mailbox: borrowing MailboxState) {
         let shouldSignal = mailbox.isDead || !mailbox.queue.isEmpty && !mailbox.isFrozen
-        // It is cleared all the same: a signal that is needed after that would be none.
-        if shouldSignal, receiverCount.load(ordering: .relaxed) > 0, !mailbox.isDead { return }
         if shouldSignal == isSignalled.load(ordering: .relaxed) { return }
         isSignalled.store(shouldSignal, ordering: .relaxed)
         if shouldSignal { doorbell.signal() } else { doorbell.clear() }
@@ -62,17 +57,13 @@ public final class PortDoorbell: Sendable {
         doorbell.clear()
     }
 
-    /// Gives edge-triggered loops another edge if messages wait in the queue, or something may be left in the sockets. The
+    /// Gives edge-triggered loops another edge if messages wait in the queue, or something is left in the sockets. The
     /// caller holds the port's lock.
-    fileprivate func signalAgainIfWaiting(mayHaveMoreInSockets: Bool) {
+    fileprivate func signalAgainIfWaiting(hasSockets: Bool) {
         if isSignalled.load(ordering: .relaxed) { return doorbell.signal() }
-        if mayHaveMoreInSockets { signalAgain() }
+        // A full queue may have left messages in the sockets.
+        if hasSockets { signalAgain() }
     }
-
-    /// A thread is about to receive from the sockets. The caller holds the port's lock, and so does that of the next.
-    fileprivate func willReceive() { receiverCount.add(1, ordering: .relaxed) }
-
-    fileprivate func didReceive() { receiverCount.subtract(1, ordering: .relaxed) }
 
     /// Becomes readable for what arrives in the port's sockets too. The caller holds the port's lock.
     ///
@@ -83,30 +74,12 @@ public final class PortDoorbell: Sendable {
 }
 
 extension LocalPort {
-    /// Calls a function that receives from the sockets, and dequeues.
-    func receivingForDoorbell<Result>(_ body: () -> Result) -> Result {
-        let doorbell = state.withLock { state -> PortDoorbell? in
-            guard state.hasColdState, let doorbell = state.coldState.doorbell else { return nil }
-            doorbell.willReceive()
-            return doorbell
-        }
-        guard let doorbell else { return body() }
-        // The doorbell follows the queue again.
-        defer { state.withLock { _ in doorbell.didReceive() } }
-        return body()
-    }
-
-    /// As `receive()`, for a loop that waits for edges of the doorbell: it gets another one if something may be left.
-    func receiveAfterEdge() -> MachMessage? {
-        var budget = receiveBudget
-        let message = receive(&budget)
-        state.withLock { [hasReadAll = budget.hasReadAll] state in
+    /// Gives edge-triggered loops another edge of the doorbell, if there is one, and messages wait.
+    func signalDoorbellIfMessagesWait() {
+        state.withLock { state in
             if !state.hasColdState { return }
-            // A full queue may have left messages in the sockets.
-            let mayHaveMore = state.coldState.sockets != nil && (!hasReadAll || state.coldState.socketsWait)
-            state.coldState.doorbell?.signalAgainIfWaiting(mayHaveMoreInSockets: mayHaveMore)
+            state.coldState.doorbell?.signalAgainIfWaiting(hasSockets: state.coldState.sockets != nil)
         }
-        return message
     }
 
     func doorbell() throws(PortError) -> PortDoorbell {

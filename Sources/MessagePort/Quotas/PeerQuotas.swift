@@ -162,9 +162,6 @@ struct ReceiveBudget {
     private var last: (owner: PeerID, count: Int)?
     /// How many were read from the others; the entry of the last one is stale.
     private var used: [PeerID: Int] = [:]
-    /// Whether the last poll found one connection readable, and read all that it had, a message: whatever comes later is an
-    /// event of its own.
-    var hasReadAll = false
 
     private init(_ limits: (packets: Int, ofProcess: Int, ofConnection: Int)) { (left, share, most) = limits }
 

@@ -153,19 +153,9 @@ extension MachPort {
     /// - Returns: the message, or nil.
     /// - Throws: ``PortError/Code/invalidPort`` when the port is invalid; ``PortError/Code/forkedProcess``.
     public func tryReceive() throws(PortError) -> MachMessage? {
-        try tryReceive { $0.receive() }
-    }
-
-    /// As ``tryReceive()``, for a loop that waits for edges of the port's doorbell, as CoreFoundation's: it gets another edge
-    /// if something may be left.
-    package func tryReceiveAfterEdge() throws(PortError) -> MachMessage? {
-        try tryReceive { $0.receiveAfterEdge() }
-    }
-
-    private func tryReceive(_ receive: (LocalPort) -> MachMessage?) throws(PortError) -> MachMessage? {
         try localPort.checkProcess()
         localPort.willReceiveElsewhere()
-        if let message = receive(localPort) { return message }
+        if let message = localPort.receive() { return message }
         if localPort.isDead { throw PortError(.invalidPort).at(localPort.label) }
         return nil
     }

@@ -174,4 +174,11 @@ extension MachPort {
     public func doorbell() throws(PortError) -> PortDoorbell {
         try localPort.doorbell()
     }
+
+    /// As ``tryReceive()``, for a loop that waits for edges of the port's doorbell, as CoreFoundation's, and handles one
+    /// message for each: it gets another edge if others wait.
+    package func tryReceiveAfterEdge() throws(PortError) -> MachMessage? {
+        defer { localPort.signalDoorbellIfMessagesWait() }
+        return try tryReceive()
+    }
 }
