@@ -141,7 +141,8 @@ final class PortBody: Sendable {
     private func beginCallout(_ key: QueueKey?) -> Callout? {
         if forkGuard.isInherited { return nil }
         return state.withLock { state in
-            if !state.isValid || key != nil && state.queueKey !== key { return nil }
+            // A source may have been invalidated on its way here, and a queue set.
+            if !state.isValid || state.queueKey !== key { return nil }
             state.callouts += 1
             return Callout(callback: state.callback, context: state.context)
         }

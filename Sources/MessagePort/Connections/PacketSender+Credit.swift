@@ -267,7 +267,7 @@ extension PacketSender {
         if credit.key != query.key { return false }
         switch answer {
         case .granted(let grant):
-            credit.accept(grant)
+            credit.accept(grant, for: query.key)
             return true
         case .unavailable: connection.receiveUnlessReceiving()  // the port may have moved
         case .full, .waiting, .received, .ended: break

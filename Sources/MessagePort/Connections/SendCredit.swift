@@ -100,7 +100,7 @@ struct SendCredit: ~Copyable, Sendable {
     func didName(_ packet: OutgoingPacket, isOther: Bool) {
         if isOther { _ = account.remove() }
         sent.store(0, ordering: .relaxed)
-        if let (word, file) = try? SentCount.make() { account.set(SentAccount(word, file)) }
+        if let (word, file) = try? SentCount.make() { account.set(SentAccount(packet.header.asks, word, file)) }
         ownKey.store(packet.header.asks, ordering: .relaxed)
     }
 
@@ -110,8 +110,9 @@ struct SendCredit: ~Copyable, Sendable {
         return CreditQuestion(key: key, purpose: purpose, sentCount: account.file.object)
     }
 
-    func accept(_ grant: CreditQuery.Grant) {
-        guard let account = account.object, !account.isOpen else { return }
+    /// What the port answered to a question for the connection's number: it may have another one since.
+    func accept(_ grant: CreditQuery.Grant, for key: UInt64) {
+        guard let account = account.object, account.key == key, !account.isOpen else { return }
         guard let page = grant.page, let word = (try? GrantPage.map(page, at: grant.index)) ?? nil else {
             return excuse()
         }
@@ -145,6 +146,8 @@ struct SendCredit: ~Copyable, Sendable {
 
 /// The two numbers that an end and its port share, as this end has them.
 final class SentAccount: Sendable {
+    /// The number of the connection then.
+    let key: UInt64
     /// How many messages were sent since the connection has its number.
     let sent: SharedWord
     /// The file of that, until the port has it.
@@ -152,8 +155,8 @@ final class SentAccount: Sendable {
     /// What the port has granted; set when it first grants something.
     private let grantWord = SetOnceReference<SharedWord>()
 
-    init(_ sent: SharedWord, _ file: SharedDescriptor) {
-        self.sent = sent
+    init(_ key: UInt64, _ sent: SharedWord, _ file: SharedDescriptor) {
+        (self.key, self.sent) = (key, sent)
         self.file = ReleasableReference(file)
     }
 
