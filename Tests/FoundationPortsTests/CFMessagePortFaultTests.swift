@@ -196,6 +196,31 @@ struct CFMessagePortFaultTests {
         }
     }
 
+    @Test("D-S10: an event of a source that ended on its way calls no callback beside the queue's")
+    func lateEvent() async throws {
+        try await onLoopThread {
+            let name = PortBench.name()
+            let got = Recorder<Int32>("messages")
+            let local = CFMessagePortCreateLocal(
+                nil, name as CFString,
+                { _, id, _, _ in
+                    got.append(id)
+                    return nil
+                }, nil, nil)
+            let port = try #require(local)
+            let queue = DispatchQueue(label: "test")
+            queue.suspend()
+            CFMessagePortSetDispatchQueue(port, queue)
+            #expect(ask(CFMessagePortCreateRemote(nil, name as CFString), 1, mode: nil) == Answer(0))
+            port.body.handleOne(for: port)
+            #expect(got.elements == [])
+            queue.resume()
+            #expect(got.waitUntilCount(1) == [1])
+            CFMessagePortInvalidate(port)
+            PortBench.finish(queue)
+        }
+    }
+
     @Test("D-S1, D-S2: names that look alike and have other bytes are different")
     func namesAreBytes() async throws {
         try await onLoopThread {

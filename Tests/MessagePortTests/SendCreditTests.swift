@@ -18,4 +18,23 @@ import Testing
         }
         #expect(files.filter { $0.object != nil }.count <= 2)
     }
+
+    @Test("what a port has granted under a number does not count for the next number")
+    func lateGrant() throws {
+        let credit = SendCredit(isUnlimited: false)
+        let page = try GrantPage()
+        try #require(page.word(at: 0)).store(8)
+        credit.didName(SendCredit.naming(), isOther: credit.willName())
+        let former = credit.key ?? 0
+        credit.portDidMove()
+        credit.didName(SendCredit.naming(), isOther: credit.willName())
+        credit.didBegin(asking: 0)
+        let grant = CreditQuery.Grant(page: page.file, index: 0)
+        credit.accept(grant, for: former)
+        let mayBeginBefore = credit.mayBegin
+        #expect(!mayBeginBefore)
+        credit.accept(grant, for: credit.key ?? 0)
+        let mayBegin = credit.mayBegin
+        #expect(mayBegin)
+    }
 }
