@@ -165,7 +165,8 @@ import Testing
     func currentLoop() async throws {
         #expect(
             try await run("main-queue-loop") == [
-                "main false contains true", "status 0", "status 0 order true", "ports 0 count 10",
+                "main false contains true", "status 0", "status 0 order true", "left false",
+                "ports 0 count 10",
             ])
     }
 }

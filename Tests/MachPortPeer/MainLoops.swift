@@ -161,6 +161,8 @@ struct MainQueueLoopScenario {
         let name: String
         let local: CFMessagePort?
         let source: CFRunLoopSource?
+        /// On the current loop, and removed from the main one.
+        let other: CFRunLoopSource?
         let current: CFRunLoop?
     }
 
@@ -179,11 +181,15 @@ struct MainQueueLoopScenario {
             let source = CFMessagePortCreateRunLoopSource(nil, local, 0)
             let current = CFRunLoopGetCurrent()
             CFRunLoopAddSource(current, source, .commonModes)
+            let second = CFMessagePortCreateLocal(nil, nil, { _, _, _, _ in nil }, nil, nil)
+            let other = CFMessagePortCreateRunLoopSource(nil, second, 0)
+            CFRunLoopAddSource(current, other, .commonModes)
             let contains = CFRunLoopContainsSource(current, source, .commonModes)
             say("main \(current === CFRunLoopGetMain()) contains \(contains)")
             // A loop that runs inside of the code serves it, too.
             say("status \(ask(name))")
-            let served = Served(loop: .current, name: name, local: local, source: source, current: current)
+            let served = Served(
+                loop: .current, name: name, local: local, source: source, other: other, current: current)
             Thread.detachNewThread { finish(port, sequence, served) }
         }
         dispatchMain()
@@ -201,6 +207,8 @@ struct MainQueueLoopScenario {
         say("status \(status) order \(sequence.isInOrder)")
         served.loop.remove(port, forMode: .common)
         CFRunLoopRemoveSource(served.current, served.source, .commonModes)
+        CFRunLoopRemoveSource(CFRunLoopGetMain(), served.other, .commonModes)
+        say("left \(CFRunLoopContainsSource(served.current, served.other, .commonModes))")
         DispatchQueue.main.sync {}
         let ports = MainQueueService.shared.portCount
         port.send(number: 10)

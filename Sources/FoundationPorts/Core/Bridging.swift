@@ -12,6 +12,13 @@ extension NSString {
     var asCoreFoundation: CoreFoundation.CFString { unsafeBitCast(self, to: CoreFoundation.CFString.self) }
 }
 
+extension CFRunLoopMode {
+    /// CoreFoundation compares the name of the common modes by its pointer.
+    var asCoreFoundation: CoreFoundation.CFString {
+        rawValue.isEqual(to: "kCFRunLoopCommonModes") ? kCFRunLoopCommonModes : rawValue.asCoreFoundation
+    }
+}
+
 extension NSData {
     /// All of it, also where it is not contiguous.
     var allBytes: [UInt8] {

@@ -33,8 +33,9 @@ package final class MainQueueService: Sendable {
         struct State: Sendable {
             /// The modes in which the port is on CoreFoundation's loop.
             var modes: Set<String> = []
-            /// The loops that stood for the main one when the port was added to them.
-            var standIns: Set<ObjectIdentifier> = []
+            /// The loops that stood for the main one when the port was added to them, and its modes there. Retained: another
+            /// loop could have the address of one that is gone.
+            var standIns: [(loop: CFRunLoop, mode: String)] = []
             /// On the main queue.
             var source: Source?
             /// On this package's loop.
@@ -88,7 +89,7 @@ package final class MainQueueService: Sendable {
     /// Whether the loop stood for the main one when the port was added to it.
     func isStandIn(_ loop: CFRunLoop, of port: PortSource) -> Bool {
         let entry = state.withLock { $0.entries[ObjectIdentifier(port)] }
-        return entry?.state.withLock { $0.standIns.contains(ObjectIdentifier(loop)) } ?? false
+        return entry?.state.withLock { $0.standIns.contains { $0.loop === loop } } ?? false
     }
 
     /// A port was added to the main loop, or to a loop that stands for it, with a source that another thread may have
@@ -105,7 +106,7 @@ package final class MainQueueService: Sendable {
             entry.state.withLock { entry in
                 entry.modes.insert(mode)
                 guard let standIn else { return }
-                entry.standIns.insert(ObjectIdentifier(standIn))
+                entry.standIns.append((standIn, mode))
                 port.isOnMainQueueOnly.store(true, ordering: .relaxed)
             }
             return state.isFree || state.hasOtherLoop == true ? entry : nil
@@ -113,19 +114,31 @@ package final class MainQueueService: Sendable {
         if let entry { update(entry) }
     }
 
-    /// A port was removed from it, in one mode or, for nil, in all.
+    /// A port was removed from it, in one mode or, for nil, in all: it leaves the loops that stood for the main one, too.
     func remove(_ port: PortSource, mode: String?) {
-        let entry = state.withLock { state -> Entry? in
+        let removed = state.withLock { state -> (Entry, [(loop: CFRunLoop, mode: String)])? in
             guard let entry = state.entries[ObjectIdentifier(port)] else { return nil }
-            let isUnused = entry.state.withLock { entry in
+            let (isUnused, left) = entry.state.withLock { entry in
                 if let mode { entry.modes.remove(mode) } else { entry.modes = [] }
-                if entry.modes.isEmpty { port.isOnMainQueueOnly.store(false, ordering: .relaxed) }
-                return entry.modes.isEmpty
+                let left = entry.standIns.filter { mode == nil || $0.mode == mode }
+                entry.standIns.removeAll { mode == nil || $0.mode == mode }
+                return (entry.modes.isEmpty, left)
             }
             if isUnused { state.entries[ObjectIdentifier(port)] = nil }
-            return entry
+            return (entry, left)
         }
-        if let entry { update(entry) }
+        guard let (entry, left) = removed else { return }
+        if let source = entry.source {
+            for (loop, mode) in left {
+                let mode = CFRunLoopMode(mode as NSString).asCoreFoundation
+                CoreFoundation.CFRunLoopRemoveSource(loop, source, mode)
+            }
+        }
+        // Last: until then a loop that stood for the main one could call the port's callback elsewhere.
+        state.withLock { state in
+            if state.entries[ObjectIdentifier(port)] == nil { port.isOnMainQueueOnly.store(false, ordering: .relaxed) }
+        }
+        update(entry)
     }
 
     /// The main thread has ended, or waits in `dispatchMain`.

@@ -7,13 +7,6 @@
 public import CoreFoundation
 public import Foundation
 
-extension CFRunLoopMode {
-    /// CoreFoundation compares the name of the common modes by its pointer.
-    var asCoreFoundation: CoreFoundation.CFString {
-        rawValue.isEqual(to: "kCFRunLoopCommonModes") ? kCFRunLoopCommonModes : rawValue.asCoreFoundation
-    }
-}
-
 /// Whether no argument is nil; if one is, a line on standard error, where CoreFoundation would end the program.
 private func areGiven(_ arguments: AnyObject?..., caller: StaticString = #function) -> Bool {
     if arguments.allSatisfy({ $0 != nil }) { return true }
