@@ -3,6 +3,8 @@
 
 import Foundation
 import FoundationPorts
+import MessagePort
+import NamedPortServer
 import Synchronization
 import TestSupport
 import Testing
@@ -122,6 +124,31 @@ import Testing
         }.value
         #expect(log.count == 0)
         CFMessagePortInvalidate(local)
+        await drain()
+    }
+
+    /// What an invalidation callback, which captures nothing, waits for, and when it does.
+    private static let (isEnding, mayEnd) = (Gate("the callback"), Gate("its end"))
+
+    @Test("D-S7, D-M: a message at a port whose invalidation callback runs is no event of the main queue")
+    func waitsWhileEnding() async throws {
+        let name = freshName("ending")
+        let local = CFMessagePortCreateLocal(nil, name as CFString, { _, _, _, _ in nil }, nil, nil)
+        let port = try #require(local)
+        CFMessagePortSetInvalidationCallBack(port) { _, _ in
+            MainQueueTests.isEnding.open()
+            MainQueueTests.mayEnd.wait()
+        }
+        let right = try await PortNameServer.shared.lookUp(name)
+        CFRunLoopAddSource(CFRunLoopGetMain(), CFMessagePortCreateRunLoopSource(nil, port, 0), .commonModes)
+        let thread = runOnThread { CFMessagePortInvalidate(port) }
+        _ = await offThePool { Self.isEnding.wait() }
+        let events = MainQueueService.shared.eventCount
+        try await right.send(MachMessage(id: 1), within: .seconds(60))
+        for _ in 0..<100 { await drain() }
+        #expect(MainQueueService.shared.eventCount == events)
+        Self.mayEnd.open()
+        try await thread.join()
         await drain()
     }
 

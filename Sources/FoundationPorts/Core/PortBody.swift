@@ -225,6 +225,11 @@ final class PortBody: Sendable {
             return ended
         }
         guard let ended else { return nil }
+        // First: they would be called again and again for a message that nobody takes any more.
+        ended.queue?.cancel()
+        if let source = ended.source, let port = PortSource.of(source) {
+            MainQueueService.shared.remove(port, mode: nil)
+        }
         if let name = ended.name { giveUp(name) }
         return ended
     }
@@ -243,7 +248,6 @@ final class PortBody: Sendable {
         }
         if isLast { release(ended.context) }
         if let source = ended.source { PortSource.end(source) }
-        ended.queue?.cancel()
         ended.endNotice?.cancel()
         localPort?.invalidate()
     }
