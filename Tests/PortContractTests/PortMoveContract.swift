@@ -362,9 +362,8 @@ extension Bench {
     func refuseMove(_ port: MachPort) throws {
         let carrier = try self.port()
         let way = SendRight(try connect(to: carrier.localPort.address(in: directory)))
-        let error = portError { () throws(PortError) in
-            try way.send(MachMessage(components: [.receiveRight(port)]))
-        }
+        let message = MachMessage(components: [.receiveRight(port)])
+        let error = portError { () throws(PortError) in try way.send(message) }
         #expect(error?.code == .notTransferable && port.isValid)
     }
 }

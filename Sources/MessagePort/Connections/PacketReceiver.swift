@@ -339,6 +339,20 @@ struct PacketReceiver: ~Copyable, Sendable {
             connection.sender.credit.wasAnswered(token)
             connection.failAwaited(token, .remote(code: code, text: text))
         case .abandoned(let token): connection.requesterGaveUp(token)
+        case .refused(let code):
+            connection.close(PortError(refusal: code))
+            return false
+        case let notice: return follow(notice, &state, sink, from: connection)
+        }
+        return true
+    }
+
+    /// Does what a packet amounts to that is about the port, or the way of a message, and not for the port's handler.
+    private func follow(
+        _ notice: PacketAssembly.Event, _ state: inout ReceiveState, _ sink: (any MessageSink)?,
+        from connection: SocketConnection
+    ) -> Bool {
+        switch notice {
         case .portEnded:
             if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.otherPortDidEnd(.invalidated)
@@ -367,12 +381,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         case .probeAnswered(let probe, let token, let hasReturned):
             if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.didReceiveAnswer(probe, about: token, hasReturned: hasReturned)
-        // Queries go over connections of their own.
-        case .statistics, .tapAnswered, .handOverAnswered, .shown, .violation:
-            return connection.refuse(.malformedPacket)
-        case .refused(let code):
-            connection.close(PortError(refusal: code))
-            return false
+        // Answers to queries come over connections of their own.
+        default: return connection.refuse(.malformedPacket)
         }
         return true
     }

@@ -21,6 +21,18 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
+/// Why the rest of a message is not sent yet.
+enum WaitReason {
+    /// There is no room for the rest.
+    case lacksRoom
+    /// The port has to grant a slot, and knows the connection's number.
+    case lacksGrant
+    /// Another message is being sent in pieces.
+    case lacksTurn
+    /// A piece was sent, and others wait for the lock.
+    case othersWait
+}
+
 struct PacketSender: ~Copyable, Sendable {
     /// How many bytes the backlog of the right's end may have before a further packet ends the connection.
     package static let backlogLimit = 16 << 20

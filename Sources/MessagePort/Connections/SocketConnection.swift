@@ -392,11 +392,4 @@ extension SocketConnection {
 
     /// Sends the backlog as far as there is room. Never waits.
     func flush() { if !sender.backlog.isIdle { sender.flush(over: self) } }
-
-    /// Called when there may be room, once for each wait.
-    func roomDidCome() {
-        sender.backlog.withLock { $0.isWatched = false }
-        flush()
-        closeIfFlushed()
-    }
 }

@@ -384,9 +384,8 @@ extension LocalPort {
 // MARK: - Forked
 
 // After fork(2) the child has a copy of each port, but not the threads that may have held its locks, and it shares the
-// open sockets with its parent. So it uses none of them: every call that can fail throws `forkedProcess`, the others do
-// nothing, all before they lock. A counter that the C library increments in each new child detects this, without a
-// system call.
+// open sockets with its parent. So it uses none: every call that can fail throws `forkedProcess`, the others do nothing,
+// all before they lock. A counter that the C library increments in each new child detects this without a system call.
 extension LocalPort {
     /// Calls `body` with the queue; in a forked child returns `value`.
     func withMailbox<Result: Sendable>(or value: Result, _ body: (inout MailboxState) -> Result) -> Result {
