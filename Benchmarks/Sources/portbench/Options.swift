@@ -13,6 +13,8 @@ struct Options {
     /// A file of an earlier run, whose results replace measuring: what `--json` has written, or a page.
     var earlierPath: String?
     var isQuick = false
+    /// How many busy loops run beside each case.
+    var beside = 0
     var wantsHelp = false
 
     /// An error in a command line.
@@ -22,7 +24,7 @@ struct Options {
 
     static let help = """
         usage: portbench [--filter TEXT] [--json FILE] [--svg FILE] [--small-svg FILE] [--page FILE [--section NAME]]
-                         [--quick | --from FILE]
+                         [[--quick] [--beside N] | --from FILE]
 
         Measures ports and run loops beside the bare system calls, CFRunLoop, Dispatch and AsyncStream, in one run.
 
@@ -35,6 +37,7 @@ struct Options {
                           <!-- portbench NAME --> and <!-- end of portbench NAME -->
           --section NAME  which such lines: results, unless another name is given
           --quick         less of everything: under a minute, numbers are rough
+          --beside N      runs N busy loops, each a process, beside every case: 0, unless a number is given
           --from FILE     measures nothing: takes the results that --json has written; for --small-svg also
                           the section of a page, whose name ends with .md
           --help          this text
@@ -57,6 +60,7 @@ struct Options {
             case "--small-svg": smallChartPath = try Self.value(of: option, &rest)
             case "--page": pagePath = try Self.value(of: option, &rest)
             case "--section": section = try Self.value(of: option, &rest)
+            case "--beside": beside = try Self.number(of: option, in: 0...BusyLoops.most, &rest)
             case "--from": earlierPath = try Self.value(of: option, &rest)
             default: throw Mistake(text: "unknown option \(option)")
             }
@@ -67,7 +71,9 @@ struct Options {
         if section != nil, pagePath == nil, !isFromPage {
             throw Mistake(text: "--section needs --page, the file that has the section")
         }
-        if isQuick, earlierPath != nil { throw Mistake(text: "--from measures nothing: leave --quick out") }
+        if earlierPath != nil, let option = isQuick ? "--quick" : beside > 0 ? "--beside" : nil {
+            throw Mistake(text: "--from measures nothing: leave \(option) out")
+        }
     }
 
     /// Whether the results are the table of a page.
@@ -76,5 +82,16 @@ struct Options {
     private static func value(of option: String, _ rest: inout ArraySlice<String>) throws -> String {
         guard let value = rest.popFirst() else { throw Mistake(text: "\(option) needs a value") }
         return value
+    }
+
+    private static func number(
+        of option: String, in range: ClosedRange<Int>, _ rest: inout ArraySlice<String>
+    ) throws -> Int {
+        let text = try value(of: option, &rest)
+        guard let number = Int(text), range.contains(number) else {
+            throw Mistake(
+                text: "\(option) needs a number from \(range.lowerBound) to \(range.upperBound), not \(text)")
+        }
+        return number
     }
 }

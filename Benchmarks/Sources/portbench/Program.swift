@@ -32,12 +32,15 @@ enum Program {
         if cases.isEmpty { throw noSuchCase(options) }
         let clock = ContinuousClock()
         let start = clock.now
-        var run = Run(isQuick: options.isQuick)
+        var run = Run(isQuick: options.isQuick, beside: options.beside)
+        if let words = run.besideWords { print("with \(words)") }
         print(Table.head)
         var results: [CaseResult] = []
         var failures: [String] = []
         for `case` in cases {
             do {
+                let loops = try BusyLoops(options.beside)
+                defer { loops.end() }
                 for result in try `case`.measure(Settings(isQuick: options.isQuick)) {
                     for line in Table.lines(result) { print(line) }
                     results.append(result)
@@ -60,6 +63,7 @@ enum Program {
     private static func earlier(_ path: String, _ options: Options) throws -> [CaseResult] {
         let results = try JSONReport.read(path).filter { options.filter.isEmpty || $0.case.contains(options.filter) }
         if results.isEmpty { throw noSuchCase(options) }
+        if let words = results[0].run?.besideWords { print("with \(words)") }
         print(Table.head)
         for line in results.flatMap(Table.lines) { print(line) }
         return results

@@ -50,6 +50,12 @@ final class BareChild {
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
     }
 
+    /// Ends a child that does not wait for its socket.
+    func kill() {
+        Glibc.kill(process, SIGKILL)
+        end()
+    }
+
     /// Closes the socket, which ends the child.
     func end() {
         close(socket)

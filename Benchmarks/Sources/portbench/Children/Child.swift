@@ -32,6 +32,8 @@ enum Child {
         case memory
         /// Plays a side of another library: its name, an address, bytes there.
         case peer
+        /// Keeps a processor busy.
+        case busy
         /// Runs a stretch that is counted under ptrace: which stretch.
         case counted
     }
@@ -64,6 +66,7 @@ enum Child {
         case .sink: bare_socket_sink(socket, number(0), UInt32(number(1)))
         case .memory: try MappedMemory(of: socket).serve(answers: number(0) == 1)
         case .peer: peer_serve(rest[0], rest[1], number(2))
+        case .busy: BusyLoops.run()
         case .counted: try CountedStretch.run(rest)
         }
     }

@@ -21,6 +21,8 @@ struct Run: Codable, Equatable {
     /// Whether a filter of system calls was in force, as in most containers: each call takes longer then.
     var isFiltered: Bool
     var isQuick: Bool
+    /// How many busy loops ran beside each case; nil in results from before they were counted.
+    var beside: Int?
     /// Whether the program was compiled without optimization: then its times say nothing.
     var isDebug: Bool
     /// The load average of the minute before the run: near zero on a machine that is otherwise idle.
@@ -31,8 +33,9 @@ struct Run: Codable, Equatable {
     private static let variables = ["PORT_RING", "PORT_WAIT"]
 
     /// A run that begins now.
-    init(isQuick: Bool) {
+    init(isQuick: Bool, beside: Int) {
         self.isQuick = isQuick
+        self.beside = beside
         var loads = [0.0]
         load = getloadavg(&loads, 1) == 1 ? loads[0] : 0
         var name = utsname()
@@ -55,10 +58,17 @@ struct Run: Codable, Equatable {
         var text = "One\(isQuick ? " quick" : "") run\(isDebug ? " of a debug build" : "") on "
         text += "\(processorCount)\(some) processor\(plural) (\(processor), Linux \(kernel))"
         for (name, value) in settings.sorted(by: { $0.key < $1.key }) { text += ", with `\(name)=\(value)`" }
+        if let besideWords { text += ", with \(besideWords)" }
         if let scheduling { text += ", at real-time priority (`\(scheduling)`)" }
         if isFiltered { text += ", under a filter of system calls" }
         text += ": \(caseCount) case\(caseCount == 1 ? "" : "s") in \(seconds) s"
         return text + ", with a load average of \(load.figure) before it."
+    }
+
+    /// What ran beside each case, in words; nil when nothing did.
+    var besideWords: String? {
+        guard let beside, beside > 0 else { return nil }
+        return "\(beside) busy loop\(beside == 1 ? "" : "s") beside each case"
     }
 
     private static var model: String? {
