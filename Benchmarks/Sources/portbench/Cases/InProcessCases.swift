@@ -31,10 +31,12 @@ extension Case {
                     id: "inproc.oneway.64", unit: .nanoseconds, goal: Goal(value: 100, ratio: 3.3 / 10),
                     ours: { try .portSink() }, baseline: { .dispatchOneWay() },
                     others: [{ .streamOneWay() }, { try .queueStream() }] + Contestant.peers(peer_oneway))),
-            Case(
+            Case(on: [.anywhere, .twoProcessors]) { placement in
                 Contest(
-                    id: "inproc.request", ours: { try .portServer() }, baseline: { try .eventfdPair() },
-                    others: [{ .dispatchPair() }])),
+                    id: "inproc.request", ours: { try .portServer(on: placement) },
+                    baseline: { try .eventfdPair(on: placement) },
+                    others: placement == .anywhere ? [{ .dispatchPair() }] : [])
+            },
         ]
     }
 }

@@ -53,12 +53,8 @@ extension Contestant {
         return Contestant(
             name: "ports",
             run: { count, laps in
-                try placement.near.run {
-                    let loop = ThreadRunLoop.current
-                    let usual = loop.waitStrategy
-                    loop.waitStrategy = strategy
-                    defer { loop.waitStrategy = usual }
-                    return try timed(count, laps) { try remote.request(message) }
+                try placement.near.run(waiting: strategy) {
+                    try timed(count, laps) { try remote.request(message) }
                 }
             },
             end: {

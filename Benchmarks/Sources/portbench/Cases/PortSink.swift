@@ -46,16 +46,23 @@ final class PortServer {
     private let port: MachPort
     private let right: SendRight
     private let message = MachMessage(id: 1, bytes: Array(repeating: 7, count: Packet.size))
+    private let placement: Placement
 
-    init() throws {
+    init(on placement: Placement) throws {
+        self.placement = placement
         thread = try ResidentThread(name: "server")
+        try placement.far.bind(thread)
+        thread.loop.waitStrategy = placement.busy
         port = MachPort { _, message in try? message.reply(MachMessage(id: 2, components: message.components)) }
         right = port.makeSendRight()
         try port.schedule(on: thread.loop)
     }
 
     func run(_ count: Int, _ laps: Laps?) throws -> Int64 {
-        try timed(count, laps) { _ = try right.request(message) }
+        let (right, message) = (right, message)
+        return try placement.near.run(waiting: placement.busy) {
+            try timed(count, laps) { _ = try right.request(message) }
+        }
     }
 
     func end() {
@@ -73,8 +80,8 @@ extension Contestant {
     }
 
     /// Requests of this thread to a run loop.
-    static func portServer() throws -> Contestant {
-        let server = try PortServer()
+    static func portServer(on placement: Placement = .anywhere) throws -> Contestant {
+        let server = try PortServer(on: placement)
         return Contestant(name: "ports", run: server.run, end: server.end)
     }
 }

@@ -37,10 +37,12 @@ extension Case {
                     ours: { try .portProcessStream() }, baseline: { try .packetStream(batch: 1) },
                     others: [{ try .packetStream(batch: 32) }, { try .memoryStream() }]
                         + Contestant.peers(peer_ipc_oneway))),
-            Case(
+            Case(on: [.anywhere, .twoProcessors]) { placement in
                 Contest(
-                    id: "ipc.request", ours: { try .namedPort(.adaptive) }, baseline: { try .socketPair(bare_packets) },
-                    others: [{ try .socketPair(bare_stream) }])),
+                    id: "ipc.request", ours: { try .namedPort(placement.busy, on: placement) },
+                    baseline: { try .socketPair(bare_packets, on: placement) },
+                    others: [{ try .socketPair(bare_stream, on: placement) }])
+            },
             Case(on: [.anywhere, .twoProcessors]) { placement in
                 Contest(
                     id: "ipc.request.sleeping", ours: { try .namedPort(.blocking, on: placement) },

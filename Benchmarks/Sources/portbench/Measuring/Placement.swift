@@ -84,6 +84,17 @@ struct Processor: Sendable {
         ended.wait()
         return try work.result.get()
     }
+
+    /// As `run`; the run loop of the thread waits in this way meanwhile.
+    func run(waiting strategy: WaitStrategy, _ body: @escaping () throws -> Int64) throws -> Int64 {
+        try run {
+            let loop = ThreadRunLoop.current
+            let usual = loop.waitStrategy
+            loop.waitStrategy = strategy
+            defer { loop.waitStrategy = usual }
+            return try body()
+        }
+    }
 }
 
 /// @unchecked: used by the new thread until the semaphore is signalled, and by the waiting thread before and after
