@@ -13,6 +13,8 @@ struct Options {
     /// A file of an earlier run, whose results replace measuring: what `--json` has written, or a page.
     var earlierPath: String?
     var isQuick = false
+    /// How many runs there are; nil for one, in this process, of which all numbers are shown.
+    var runs: Int?
     /// How many busy loops run beside each case.
     var beside = 0
     var wantsHelp = false
@@ -25,6 +27,7 @@ struct Options {
     static let help = """
         usage: portbench [--filter TEXT] [--json FILE] [--svg FILE] [--small-svg FILE] [--page FILE [--section NAME]]
                          [[--quick] [--beside N] | --from FILE]
+               portbench --runs N [--filter TEXT] [--json FILE] [--page FILE [--section NAME]] [--quick] [--beside N]
 
         Measures ports and run loops beside the bare system calls, CFRunLoop, Dispatch and AsyncStream, in one run.
 
@@ -38,6 +41,8 @@ struct Options {
           --section NAME  which such lines: results, unless another name is given
           --quick         less of everything: under a minute, numbers are rough
           --beside N      runs N busy loops, each a process, beside every case: 0, unless a number is given
+          --runs N        does all N times, each time in a process of its own, and shows how far the medians of the
+                          runs are apart, ours and the bare baselines'
           --from FILE     measures nothing: takes the results that --json has written; for --small-svg also
                           the section of a page, whose name ends with .md
           --help          this text
@@ -61,6 +66,7 @@ struct Options {
             case "--page": pagePath = try Self.value(of: option, &rest)
             case "--section": section = try Self.value(of: option, &rest)
             case "--beside": beside = try Self.number(of: option, in: 0...BusyLoops.most, &rest)
+            case "--runs": runs = try Self.number(of: option, in: 1...1_000, &rest)
             case "--from": earlierPath = try Self.value(of: option, &rest)
             default: throw Mistake(text: "unknown option \(option)")
             }
@@ -71,7 +77,11 @@ struct Options {
         if section != nil, pagePath == nil, !isFromPage {
             throw Mistake(text: "--section needs --page, the file that has the section")
         }
-        if earlierPath != nil, let option = isQuick ? "--quick" : beside > 0 ? "--beside" : nil {
+        if runs != nil, let option = chartPath != nil ? "--svg" : smallChartPath != nil ? "--small-svg" : nil {
+            throw Mistake(text: "\(option) draws one run: leave --runs out")
+        }
+        if earlierPath != nil, let option = isQuick ? "--quick" : beside > 0 ? "--beside" : runs != nil ? "--runs" : nil
+        {
             throw Mistake(text: "--from measures nothing: leave \(option) out")
         }
     }

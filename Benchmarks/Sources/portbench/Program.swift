@@ -15,6 +15,7 @@ enum Program {
         }
         // Before anything is measured.
         let section = try options.pagePath.map { try PageSection(options.section ?? "results", of: $0) }
+        if let number = options.runs { return try report(spreads(options, number), options, section) }
         let (results, failures) = try options.earlierPath.map { (try earlier($0, options), []) } ?? measure(options)
         if let path = options.jsonPath { try JSONReport.write(results, to: path) }
         if let path = options.chartPath { try Chart(results).write(to: path) }
@@ -22,14 +23,13 @@ enum Program {
             let page = options.pagePath.map { "; \($0) is as it was" } ?? ""
             throw BenchmarkFailure("failed: \(failures.joined(separator: ", "))\(page)")
         }
-        try section?.write(results, of: run(of: results))
+        try section?.write(MarkdownTable.text(results), of: run(of: results))
         if let path = options.smallChartPath { try SmallChart(MarkdownTable.rows(of: results)).write(to: path) }
     }
 
     /// Measures all cases, and returns their results and the ids of those that failed.
     private static func measure(_ options: Options) throws -> ([CaseResult], failures: [String]) {
-        let cases = Case.all.filter { options.filter.isEmpty || $0.id.contains(options.filter) }
-        if cases.isEmpty { throw noSuchCase(options) }
+        let cases = try cases(options)
         let clock = ContinuousClock()
         let start = clock.now
         var run = Run(isQuick: options.isQuick, beside: options.beside)
@@ -57,6 +57,35 @@ enum Program {
         print("\(run.caseCount) cases in \(run.seconds) s")
         for index in results.indices { results[index].run = run }
         return (results, failures)
+    }
+
+    /// Measures all cases several times.
+    private static func spreads(_ options: Options, _ number: Int) throws -> [Spread] {
+        _ = try cases(options)
+        let clock = ContinuousClock()
+        let start = clock.now
+        var run = Run(isQuick: options.isQuick, beside: options.beside)
+        let runs = try SeveralRuns.measure(options, number)
+        run.runs = number
+        run.caseCount = Set(runs.joined().map(\.case)).count
+        run.seconds = Int(start.duration(to: clock.now).components.seconds)
+        return Spread.all(of: runs, run)
+    }
+
+    private static func report(_ spreads: [Spread], _ options: Options, _ section: PageSection?) throws {
+        guard let run = spreads.first?.run else { throw BenchmarkFailure("no case could be measured here") }
+        print("\(run.runs ?? 1) runs\(run.besideWords.map { ", with \($0)" } ?? "")")
+        print(SpreadTable.head)
+        for line in spreads.flatMap(SpreadTable.lines) { print(line) }
+        print("\(run.caseCount) cases in \(run.seconds) s")
+        if let path = options.jsonPath { try JSONReport.write(spreads, to: path) }
+        try section?.write(SpreadTable.markdown(spreads), of: run)
+    }
+
+    private static func cases(_ options: Options) throws -> [Case] {
+        let cases = Case.all.filter { options.filter.isEmpty || $0.id.contains(options.filter) }
+        if cases.isEmpty { throw noSuchCase(options) }
+        return cases
     }
 
     /// The results of an earlier run.

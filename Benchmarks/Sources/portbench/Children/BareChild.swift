@@ -45,9 +45,11 @@ final class BareChild {
         return body(list + [nil])
     }
 
-    static func wait(for process: pid_t) {
+    /// Returns how it ended: 0 when it was without a failure.
+    @discardableResult static func wait(for process: pid_t) -> Int32 {
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        return status
     }
 
     /// Ends a child that does not wait for its socket.

@@ -32,6 +32,8 @@ enum Child {
         case memory
         /// Plays a side of another library: its name, an address, bytes there.
         case peer
+        /// Is a run of several: the options of that run.
+        case run
         /// Keeps a processor busy.
         case busy
         /// Runs a stretch that is counted under ptrace: which stretch.
@@ -41,8 +43,11 @@ enum Child {
     /// Longer than any case takes, in seconds.
     private static let longestLife: UInt32 = 600
 
+    /// Longer than a run of all cases takes beside busy loops, in seconds.
+    private static let longestRun: UInt32 = 7_200
+
     static func run(_ arguments: [String]) throws {
-        bare_bound_life(longestLife)
+        bare_bound_life(arguments.first == Part.run.rawValue ? longestRun : longestLife)
         var rest = arguments
         if rest.count > 1, rest[0] == processorOption {
             try Processor(number: Int32(rest[1]) ?? -1).bind()
@@ -66,6 +71,7 @@ enum Child {
         case .sink: bare_socket_sink(socket, number(0), UInt32(number(1)))
         case .memory: try MappedMemory(of: socket).serve(answers: number(0) == 1)
         case .peer: peer_serve(rest[0], rest[1], number(2))
+        case .run: try Program.run(rest)
         case .busy: BusyLoops.run()
         case .counted: try CountedStretch.run(rest)
         }

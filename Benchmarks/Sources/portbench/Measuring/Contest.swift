@@ -32,6 +32,7 @@ struct Contest {
         for (contestant, score) in zip(contestants, scores).dropFirst(2) {
             result.peers[contestant.name] = unit.value(score.value)
         }
+        result.bare = contestants.dropFirst().map(\.name).first(where: Contestant.isBare)
         if !notes.isEmpty { result.note = notes.joined(separator: "; ") }
         return result
     }

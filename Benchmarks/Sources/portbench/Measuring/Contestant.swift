@@ -12,6 +12,9 @@ struct Contestant {
     let run: (_ count: Int, _ laps: Laps?) throws -> Int64
     /// Ends its threads and processes.
     var end: () -> Void = {}
+
+    /// Whether a name is that of a contestant of plain system calls or memory, written in C.
+    static func isBare(_ name: String) -> Bool { name.hasPrefix("bare ") }
 }
 
 /// Something that the system does not give or allow, so that a case cannot be measured on it.

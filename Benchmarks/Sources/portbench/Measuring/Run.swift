@@ -20,6 +20,8 @@ struct Run: Codable, Equatable {
     var scheduling: String?
     /// Whether a filter of system calls was in force, as in most containers: each call takes longer then.
     var isFiltered: Bool
+    /// How many runs it stands for, each in a process of its own; nil for one.
+    var runs: Int?
     var isQuick: Bool
     /// How many busy loops ran beside each case; nil in results from before they were counted.
     var beside: Int?
@@ -55,7 +57,8 @@ struct Run: Codable, Equatable {
     var sentence: String {
         let some = processorCount < machineProcessorCount ? " of \(machineProcessorCount)" : ""
         let plural = max(processorCount, machineProcessorCount) == 1 ? "" : "s"
-        var text = "One\(isQuick ? " quick" : "") run\(isDebug ? " of a debug build" : "") on "
+        var text = "\(runs.map(String.init) ?? "One")\(isQuick ? " quick" : "") run\((runs ?? 1) == 1 ? "" : "s")"
+        text += "\(isDebug ? " of a debug build" : "")\(runs == nil ? "" : ", each in a process of its own,") on "
         text += "\(processorCount)\(some) processor\(plural) (\(processor), Linux \(kernel))"
         for (name, value) in settings.sorted(by: { $0.key < $1.key }) { text += ", with `\(name)=\(value)`" }
         if let besideWords { text += ", with \(besideWords)" }

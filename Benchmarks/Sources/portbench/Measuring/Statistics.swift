@@ -4,6 +4,8 @@
 /// The statistics of a list of numbers.
 struct Statistics {
     var median = 0.0
+    /// The least of the values that nine of ten do not exceed.
+    var nineOfTen = 0.0
     var p99 = 0.0
     var minimum = 0.0
     var maximum = 0.0
@@ -13,6 +15,7 @@ struct Statistics {
         guard let first = sorted.first, let last = sorted.last else { return }
         func at(_ part: Double) -> Double { sorted[Int((Double(sorted.count - 1) * part).rounded())] }
         (median, p99, minimum, maximum) = (at(0.5), at(0.99), first, last)
+        nineOfTen = sorted[(sorted.count * 9 + 9) / 10 - 1]
     }
 }
 

@@ -16,6 +16,9 @@ struct CaseResult: Codable {
     /// The name of the baseline.
     var baseline: String
     var baselineValue: Double
+    /// The name of the bare contestant that the row is compared with over several runs: the baseline if that is bare,
+    /// otherwise the first bare one of the others; nil when none is.
+    var bare: String?
     /// How many times the baseline; nil when the baseline is zero and this is not.
     var ratio: Double?
     var goal: Goal
@@ -38,6 +41,7 @@ struct CaseResult: Codable {
         maximum = unit.value(ours.spread.maximum)
         self.baseline = baseline.name
         baselineValue = unit.value(baseline.score.value)
+        bare = Contestant.isBare(baseline.name) ? baseline.name : nil
         self.goal = goal
         if baselineValue > 0 { ratio = value / baselineValue } else if value == 0 { ratio = 1 }
     }

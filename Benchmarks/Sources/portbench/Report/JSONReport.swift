@@ -5,7 +5,7 @@ import Foundation
 
 /// The results as a list of objects.
 enum JSONReport {
-    static func write(_ results: [CaseResult], to path: String) throws {
+    static func write(_ results: [some Encodable], to path: String) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         try encoder.encode(results).write(to: URL(fileURLWithPath: path), options: .atomic)
@@ -19,7 +19,8 @@ enum JSONReport {
         do {
             return try JSONDecoder().decode([CaseResult].self, from: data)
         } catch {
-            throw BenchmarkFailure("\(path) has no results of this program: give --from a file that --json has written")
+            throw BenchmarkFailure(
+                "\(path) has no results of one run of this program: give --from a file that --json has written")
         }
     }
 }

@@ -40,9 +40,11 @@ enum MarkdownTable {
 
     private static func number(_ figure: Substring) -> Double? { Double(figure.replacing(",", with: "")) }
 
-    static func text(_ results: [CaseResult]) -> String {
+    static func text(_ results: [CaseResult]) -> String { text(head, results.map(cells)) }
+
+    static func text(_ head: [String], _ rows: [[String]]) -> String {
         let rule = "|" + String(repeating: "---|", count: head.count)
-        return ([line(head), rule] + results.map { line(cells($0)) }).joined(separator: "\n")
+        return ([line(head), rule] + rows.map(line)).joined(separator: "\n")
     }
 
     private static func cells(_ result: CaseResult) -> [String] {

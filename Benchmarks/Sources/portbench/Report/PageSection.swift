@@ -25,9 +25,9 @@ struct PageSection {
     private var lastLine: String { "<!-- end of portbench \(name) -->" }
 
     /// Writes the sentence about the run and the table. The rest of the page stays as it is at that moment.
-    func write(_ results: [CaseResult], of run: Run) throws {
+    func write(_ table: String, of run: Run) throws {
         let (before, _, after) = try parts()
-        let content = ["", Self.wrapped(run.sentence), "", MarkdownTable.text(results), ""]
+        let content = ["", Self.wrapped(run.sentence), "", table, ""]
         let text = (before + content + after).joined(separator: "\n")
         try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
     }

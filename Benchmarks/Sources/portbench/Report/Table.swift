@@ -27,7 +27,10 @@ enum Table {
     }
 
     private static func line(_ columns: [String]) -> String {
-        let widths = [44, 11, 9, 9, 9, 9, 9, 8, 32, 0]
+        line(columns, widths: [44, 11, 9, 9, 9, 9, 9, 8, 32, 0])
+    }
+
+    static func line(_ columns: [String], widths: [Int]) -> String {
         var text = zip(columns, widths).map { column, width in
             column.padding(toLength: max(width, column.count + 1), withPad: " ", startingAt: 0)
         }.joined()
