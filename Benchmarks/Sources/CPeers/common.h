@@ -54,11 +54,20 @@ pid_t peer_spawn(const char *name, const char *address, size_t size);
 /// As `peer_spawn`, at a place. The child gets one end of a pair of stream sockets as `peer_socket`, this side the
 /// other.
 pid_t peer_spawn_at(int32_t place, const char *name, const char *address, size_t size, int *socket);
+/// Whether a program of this name is in one of the folders of PATH.
+int peer_has_program(const char *name);
+/// Reads a text that ends with `end`, which is left out. Returns 0 unless it is too long or not whole.
+int peer_read_text(int socket, char end, char *text, size_t size);
 /// Waits for its end.
 void peer_wait(pid_t child);
 
-extern const peer zeromq_peers[], nng_peers[], glib_peers[], libuv_peers[], sdbus_peers[], gnustep_peers[];
+extern const peer zeromq_peers[], nng_peers[], glib_peers[], libuv_peers[], sdbus_peers[], dbus_daemon_peers[],
+    dbus_broker_peers[], gnustep_peers[];
 void zeromq_serve(const char *address, size_t size);
 void nng_serve(const char *address, size_t size);
-void sdbus_serve(void);
+void sdbus_serve(size_t size);
+/// Answers on the bus at an address.
+void dbus_serve(const char *address, size_t size);
+/// Becomes a bus: its program, and the folder that it may use.
+void dbus_become(const char *program, const char *directory);
 void gnustep_serve(const char *name, const char *address);

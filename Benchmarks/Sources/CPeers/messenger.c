@@ -95,6 +95,29 @@ pid_t peer_spawn_at(int32_t place, const char *name, const char *address, size_t
     return child;
 }
 
+int peer_has_program(const char *name) {
+    const char *folders = getenv("PATH");
+    for (const char *next = folders; next; next = strchr(next, ':')) {
+        next += *next == ':';
+        char path[4096];
+        int length = snprintf(path, sizeof path, "%.*s/%s", (int)strcspn(next, ":"), next, name);
+        if (length < (int)sizeof path && access(path, X_OK) == 0) return 1;
+    }
+    return 0;
+}
+
+int peer_read_text(int socket, char end, char *text, size_t size) {
+    for (size_t length = 0; length < size; length++) {
+        ssize_t got;
+        while ((got = read(socket, text + length, 1)) < 0 && errno == EINTR) {}
+        if (got != 1) return -1;
+        if (text[length] != end) continue;
+        text[length] = 0;
+        return 0;
+    }
+    return -1;
+}
+
 void peer_wait(pid_t child) {
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}

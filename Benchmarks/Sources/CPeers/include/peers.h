@@ -22,9 +22,13 @@ typedef struct peer {
     void (*_Nonnull end)(void *_Nonnull pair);
     /// Whether single operations can be timed.
     int times_laps;
+    /// What it needs and what is not installed here, or NULL; without the function it needs nothing.
+    const char *_Nullable (*_Nullable missing)(void);
 } peer;
 
-typedef enum peer_case { peer_roundtrip, peer_oneway, peer_ipc_roundtrip, peer_ipc_oneway, peer_cf_request } peer_case;
+typedef enum peer_case {
+    peer_roundtrip, peer_oneway, peer_ipc_roundtrip, peer_ipc_oneway, peer_ipc_request, peer_cf_request
+} peer_case;
 
 /// The libraries that take part in a case; NULL when there is no such number.
 const peer *_Nullable peer_at(peer_case which, size_t index);

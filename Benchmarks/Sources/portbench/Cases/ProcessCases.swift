@@ -41,7 +41,8 @@ extension Case {
                 Contest(
                     id: "ipc.request", ours: { try .namedPort(placement.busy, on: placement) },
                     baseline: { try .socketPair(bare_packets, on: placement) },
-                    others: [{ try .socketPair(bare_stream, on: placement) }])
+                    others: [{ try .socketPair(bare_stream, on: placement) }]
+                        + (placement == .anywhere ? Contestant.peers(peer_ipc_request) : []))
             },
             Case(on: [.anywhere, .twoProcessors]) { placement in
                 Contest(
@@ -88,7 +89,8 @@ extension Case {
 
     private static func payload(_ id: String, _ size: Int) -> Case {
         Case(on: [.anywhere, .twoProcessors]) { placement in
-            let unbound = [{ .copy(size) }] + Contestant.peers(peer_ipc_roundtrip, size: size)
+            let unbound =
+                [{ .copy(size) }] + [peer_ipc_roundtrip, peer_ipc_request].flatMap { Contestant.peers($0, size: size) }
             let bound = [false, true].map { isPast in
                 { try Contestant.bodyRing(size, pastCaches: isPast, on: placement) }
             }

@@ -13,6 +13,9 @@ extension Contestant {
         while let peer = peer_at(which, makers.count)?.pointee {
             makers.append {
                 let name = String(cString: peer.name)
+                if let program = peer.missing?() {
+                    throw NotAvailable("\(name): not available, \(String(cString: program)) is not installed")
+                }
                 guard let pair = peer.start(size, places) else { throw BenchmarkFailure("\(name) did not start") }
                 return Contestant(
                     name: name, timesLaps: peer.times_laps != 0,
