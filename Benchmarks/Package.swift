@@ -54,6 +54,15 @@ if Context.environment["PORTBENCH_PEERS"] == "1" {
             ],
             linkerSettings: [.linkedLibrary("gnustep-base"), .linkedLibrary("objc")]),
     ]
+    // Without gRPC's headers there is no such program, and portbench reports it as not available.
+    if FileManager.default.fileExists(atPath: "/usr/include/grpcpp/grpcpp.h") {
+        package.cxxLanguageStandard = .cxx17
+        package.targets.append(
+            .executableTarget(
+                name: "portbench-grpc",
+                linkerSettings: ["grpc++", "grpc", "gpr", "protobuf", "absl_synchronization"].map { .linkedLibrary($0) }
+            ))
+    }
     for target in package.targets where target.name == "CPeers" {
         target.dependencies = ["CZeroMQ", "CGLib", "CNNG", "CLibUV", "CSystemd"]
         target.cSettings = [.define("PORTBENCH_PEERS")]

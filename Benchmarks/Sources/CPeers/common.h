@@ -62,7 +62,7 @@ int peer_read_text(int socket, char end, char *text, size_t size);
 void peer_wait(pid_t child);
 
 extern const peer zeromq_peers[], nng_peers[], glib_peers[], libuv_peers[], sdbus_peers[], dbus_daemon_peers[],
-    dbus_broker_peers[], gnustep_peers[];
+    dbus_broker_peers[], gnustep_peers[], grpc_peers[];
 void zeromq_serve(const char *address, size_t size);
 void nng_serve(const char *address, size_t size);
 void sdbus_serve(size_t size);
@@ -70,4 +70,5 @@ void sdbus_serve(size_t size);
 void dbus_serve(const char *address, size_t size);
 /// Becomes a bus: its program, and the folder that it may use.
 void dbus_become(const char *program, const char *directory);
-void gnustep_serve(const char *name, const char *address);
+/// Becomes a side of a library that has a program of its own.
+void program_serve(const char *name, const char *address, size_t size);

@@ -135,7 +135,9 @@ static void *start_daemon(size_t size, peer_places places) {
     return NULL;
 }
 
-static const char *missing_daemon(void) { return peer_has_program("dbus-daemon") ? NULL : "dbus-daemon"; }
+static const char *daemon_obstacle(void) {
+    return peer_has_program("dbus-daemon") ? NULL : "dbus-daemon is not installed";
+}
 
 // MARK: - dbus-broker
 
@@ -206,7 +208,9 @@ static void *start_broker(size_t size, peer_places places) {
     return NULL;
 }
 
-static const char *missing_broker(void) { return peer_has_program("dbus-broker") ? NULL : "dbus-broker"; }
+static const char *broker_obstacle(void) {
+    return peer_has_program("dbus-broker") ? NULL : "dbus-broker is not installed";
+}
 
 void dbus_become(const char *program, const char *directory) {
     char option[text_size];
@@ -224,8 +228,8 @@ void dbus_become(const char *program, const char *directory) {
 }
 
 const peer dbus_daemon_peers[] = {
-    [peer_ipc_request] = {"D-Bus, dbus-daemon", start_daemon, sdbus_run, finish, 1, missing_daemon}};
+    [peer_ipc_request] = {"D-Bus, dbus-daemon", start_daemon, sdbus_run, finish, 1, daemon_obstacle}};
 const peer dbus_broker_peers[] = {
-    [peer_ipc_request] = {"D-Bus, dbus-broker", start_broker, sdbus_run, finish, 1, missing_broker}};
+    [peer_ipc_request] = {"D-Bus, dbus-broker", start_broker, sdbus_run, finish, 1, broker_obstacle}};
 
 #endif

@@ -12,7 +12,7 @@ const peer *peer_at(peer_case which, size_t index) {
         [peer_oneway] = {&zeromq_peers[which], &glib_peers[peer_oneway], &nng_peers[which]},
         [peer_ipc_roundtrip] = {&zeromq_peers[which], &nng_peers[which]},
         [peer_ipc_oneway] = {&zeromq_peers[which], &nng_peers[which]},
-        [peer_ipc_request] = {&dbus_daemon_peers[which], &dbus_broker_peers[which]},
+        [peer_ipc_request] = {&dbus_daemon_peers[which], &dbus_broker_peers[which], &grpc_peers[which]},
         [peer_cf_request] = {&sdbus_peers[which], &gnustep_peers[which]},
     };
     return index < 5 ? taking_part[which][index] : NULL;
@@ -25,7 +25,7 @@ void peer_serve(const char *name, const char *address, size_t size) {
     else if (strcmp(name, "sd-bus") == 0) sdbus_serve(size);
     else if (strcmp(name, "D-Bus") == 0) dbus_serve(address, size);
     else if (strncmp(name, "dbus-", 5) == 0) dbus_become(name, address);
-    else if (strncmp(name, "GNUstep", 7) == 0) gnustep_serve(name, address);
+    else if (strncmp(name, "GNUstep", 7) == 0 || strncmp(name, "gRPC", 4) == 0) program_serve(name, address, size);
     else nng_serve(address, size);
 }
 

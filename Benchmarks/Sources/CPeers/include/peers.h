@@ -22,8 +22,8 @@ typedef struct peer {
     void (*_Nonnull end)(void *_Nonnull pair);
     /// Whether single operations can be timed.
     int times_laps;
-    /// What it needs and what is not installed here, or NULL; without the function it needs nothing.
-    const char *_Nullable (*_Nullable missing)(void);
+    /// Why it is not available here, or NULL; without the function it always is available.
+    const char *_Nullable (*_Nullable obstacle)(void);
 } peer;
 
 typedef enum peer_case {

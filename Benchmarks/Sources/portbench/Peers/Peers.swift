@@ -13,8 +13,8 @@ extension Contestant {
         while let peer = peer_at(which, makers.count)?.pointee {
             makers.append {
                 let name = String(cString: peer.name)
-                if let program = peer.missing?() {
-                    throw NotAvailable("\(name): not available, \(String(cString: program)) is not installed")
+                if let obstacle = peer.obstacle?() {
+                    throw NotAvailable("\(name): not available: \(String(cString: obstacle))")
                 }
                 guard let pair = peer.start(size, places) else { throw BenchmarkFailure("\(name) did not start") }
                 return Contestant(
