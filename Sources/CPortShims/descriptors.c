@@ -222,28 +222,35 @@ const int SHIM_O_PATH = O_PATH;
 #endif
 /* F_SEAL_SEAL, so that no seal can be added or removed. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+#define CONTENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
-int shim_allocate(int descriptor, size_t size) { return fallocate(descriptor, 0, 0, (off_t)size); }
+int shim_allocate(int descriptor, size_t offset, size_t size) { return fallocate(descriptor, 0, (off_t)offset, (off_t)size); }
 
 #define MEMORY_CLOSE_ON_EXEC 1U   /* MFD_CLOEXEC */
 #define MEMORY_ALLOW_SEALING 2U   /* MFD_ALLOW_SEALING */
 #define MEMORY_NOEXEC_SEAL 8U     /* MFD_NOEXEC_SEAL, Linux 6.3 */
 
-int shim_memory_file(_Bool notExecutable) {
+int shim_memory_file(const char *name, _Bool notExecutable) {
     unsigned flags = MEMORY_CLOSE_ON_EXEC | MEMORY_ALLOW_SEALING | (notExecutable ? MEMORY_NOEXEC_SEAL : 0);
-    return (int)syscall(SYS_memfd_create, "port-ring", flags);
+    return (int)syscall(SYS_memfd_create, name, flags);
 }
 
-int shim_seal(int descriptor) { return fcntl(descriptor, F_ADD_SEALS, SEALS); }
+int shim_seal(int descriptor, _Bool contents) {
+    return fcntl(descriptor, F_ADD_SEALS, contents ? CONTENT_SEALS : SEALS);
+}
 
-int shim_is_sealed(int descriptor, int *sealed) {
-    int seals = fcntl(descriptor, F_GET_SEALS);
-    *sealed = seals != -1 && (seals & SEALS) == SEALS;
+int shim_is_sealed(int descriptor, _Bool contents, int *sealed) {
+    int seals = fcntl(descriptor, F_GET_SEALS), wanted = contents ? CONTENT_SEALS : SEALS;
+    *sealed = seals != -1 && (seals & wanted) == wanted;
     return seals;
 }
 
 intptr_t shim_map_shared(int descriptor, size_t size, int writable) {
     return (intptr_t)mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0);
+}
+
+intptr_t shim_map_sealed(int descriptor, size_t size) {
+    return (intptr_t)mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
 }
 
 int shim_terminal_size(int descriptor, int *columns, int *rows) {

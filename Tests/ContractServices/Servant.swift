@@ -20,6 +20,7 @@ package final class Servant: Sendable {
     let say: @Sendable (String) -> Void  // immutable
     let retained = Mutex<[MachMessage]>([])
     let made = Mutex<[MachPort]>([])
+    let pool = MemoryPool()
 
     /// Makes a servant that has seen nothing.
     package init(other: SendRight? = nil, say: @escaping @Sendable (String) -> Void) {

@@ -27,6 +27,8 @@ extension Service {
             servant.say("\(message.text) \(message.id)")
             servant.reply(to: message, MachMessage(id: 1))
         case .measure: measure(message, servant)
+        case .weigh: servant.reply(to: message, weighed(message))
+        case .lend: lend(Int(message.id), message, servant)
         case .describe:
             guard let numbers = try? message.content(as: [Int32].self) else { break }
             servant.reply(to: message, MachMessage(content: numbers.map { "\($0)" as String? } + [nil]))
@@ -117,6 +119,31 @@ extension Service {
             return (bytes.byteCount, [byte(bytes, 0), byte(bytes, last)])
         }
         servant.reply(to: message, MachMessage(id: Int32(count), bytes: ends))
+    }
+
+    private func weighed(_ message: MachMessage) -> MachMessage {
+        var (count, bytes) = (0, [UInt8]())
+        for memory in message.memory {
+            count += memory.count
+            bytes.append(memory.grade == .shared ? 0 : memory.grade == .sealed ? 1 : 2)
+            memory.withBytes { span in
+                if span.isEmpty { return bytes += [0, 0, 0] }
+                var sum: UInt8 = 0
+                for index in 0..<span.byteCount { sum &+= byte(span, index) }
+                bytes += [byte(span, 0), byte(span, span.byteCount - 1), sum]
+            }
+        }
+        return MachMessage(id: Int32(count), bytes: bytes)
+    }
+
+    private func lend(_ count: Int, _ message: MachMessage, _ servant: Servant) {
+        guard var loan = try? servant.pool.tryLoan(count) else { return message.takeReplyRight()?.drop() ?? () }
+        loan.withBytes { bytes in
+            for index in 0..<count {
+                bytes.storeBytes(of: UInt8(truncatingIfNeeded: count), toByteOffset: index, as: UInt8.self)
+            }
+        }
+        servant.reply(to: message, MachMessage(id: message.id, memory: loan.freeze()))
     }
 
     private func byte(_ bytes: RawSpan, _ index: Int) -> UInt8 {

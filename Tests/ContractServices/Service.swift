@@ -21,6 +21,11 @@ package enum Service: String, Sendable {
     case accept
     /// Replies the count of bytes as the id, and the first and the last byte.
     case measure
+    /// Replies the count of the memory's bytes as the id; of each memory its grade, its first and its last byte, and the
+    /// sum of all.
+    case weigh
+    /// Replies memory of a pool, of as many bytes as the id says, each that number's lowest byte; retains none.
+    case lend
     /// Replies the numbers in the message as optional texts, and a nil.
     case describe
     /// Replies with an error: the id and the text. Replies nothing to the id 0. Says what a second reply threw.

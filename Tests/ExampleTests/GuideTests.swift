@@ -11,7 +11,7 @@ struct GuideTests {
     /// The guides that have a file in `Tests/Guides`.
     private static let names = [
         "FirstLoop", "RunLoopsFromZero", "FirstPorts", "PortsAndRights", "RequestsAndErrors", "CheckingIn",
-        "PortsInTasks", "FirstService", "Names", "Porting", "BringYourMacProgram",
+        "PortsInTasks", "BulkData", "FirstService", "Names", "Porting", "BringYourMacProgram",
     ]
 
     private static func guide(_ name: String) throws -> Document {

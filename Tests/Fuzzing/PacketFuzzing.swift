@@ -40,6 +40,18 @@ public enum PacketFuzzing {
                 let again = PacketHeader(answering: probe, about: token, hasReturned: hasReturned)
                 precondition(again.probe == probe && token == header.answers, "an answer about another request")
                 precondition(again.componentCount == header.componentCount, "an answer that no peer gave")
+            case .returned(let number, let lender, let isSegmentUnknown):
+                let again = PacketHeader.returned(number, to: lender, isSegmentUnknown: isSegmentUnknown)
+                precondition(again.asks == header.asks && number != 0, "another loan is returned")
+                precondition(again.totalLength == header.totalLength, "a loan is returned to another lender")
+                precondition(again.componentCount == header.componentCount, "a segment that a peer has or has not")
+            case .segmentEnded(let number, let lender):
+                let again = PacketHeader.segmentEnded(number, of: lender)
+                precondition(again.asks == header.asks && number != 0, "another segment")
+                precondition(again.totalLength == header.totalLength, "a segment of another lender")
+            case .returnPage(let page, let lender):
+                precondition(header == .returnPage(to: lender) && payload.isEmpty, "a page with more than it has")
+                precondition(page == nil || packet.descriptors?.count == 1, "a page of returns that no peer sent")
             case .shown(let message):
                 precondition(message.bytes.count <= TappedMessage.byteLimit, "bytes beyond their limit")
             default: break
@@ -56,9 +68,7 @@ public enum PacketFuzzing {
         _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?,
         by assembly: inout PacketAssembly
     ) -> PacketAssembly.Event? {
-        guard assembly.hasRoomForPiece else {
-            return assembly.accept(header, payload: payload, descriptors: descriptors)
-        }
+        guard assembly.hasRoomForPiece else { return accept(header, payload, descriptors, by: &assembly) }
         var hasRoom = false
         let count = try? assembly.land { room in
             hasRoom = payload.count <= room.freeCapacity
@@ -68,20 +78,76 @@ public enum PacketFuzzing {
         if header.kind == .continuation { return assembly.didLand(payload.count, header, descriptors: descriptors) }
         let bytes = assembly.removeWritten(payload.count)
         precondition(bytes == payload, "bytes that no peer sent")
-        return assembly.accept(header, payload: bytes, descriptors: descriptors)
+        return accept(header, bytes, descriptors, by: &assembly)
     }
+
+    /// Borrows the memory that comes with a message, as a connection does, and accepts the packet.
+    ///
+    /// - Returns: nil when a loan breaks the format.
+    private static func accept(
+        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?,
+        by assembly: inout PacketAssembly
+    ) -> PacketAssembly.Event? {
+        guard header.kind == .message, ComponentKind.beginsWithLoan(payload) else {
+            return assembly.accept(header, payload: payload, descriptors: descriptors)
+        }
+        guard let records = EncodedMessage.loans(in: payload) else { return nil }
+        precondition(records.count <= LoanRecord.limit, "loans beyond their limit")
+        for (number, (record, hasFile)) in records.enumerated() {
+            let kind: ComponentKind = hasFile ? .loanInNewSegment : .loan
+            var bytes: [UInt8] = []
+            bytes.append(littleEndian: kind.head(LoanRecord.size))
+            bytes += record.bytes
+            precondition(payload.dropFirst(number * recordSize).starts(with: bytes), "a loan has one form")
+            precondition(record.offset + record.count <= record.segmentSize, "memory beyond its segment")
+        }
+        let fileCount = 2 * records.count { $0.hasFile }
+        if let descriptors, descriptors.count < fileCount { return nil }
+        // What is lent has no bytes here.
+        let loans = records.map { MessageMemory(.bytes([]), count: $0.0.count) }
+        return assembly.accept(header, payload: payload, descriptors: descriptors, loans: loans)
+    }
+
+    /// The bytes of a loan in a message.
+    private static let recordSize = ComponentKind.headSize + LoanRecord.size
 
     /// A message that is accepted is one that this library could have sent: sent again, it is the same bytes.
     private static func checkDecoding(_ encoded: EncodedMessage) {
-        let decoded = encoded.decoded { address, end in
-            SendRight(DeadPort(address), with: end.map { ReceivedEnd($0, of: .unknown) })
-        }
+        let decoded = encoded.decoded(
+            resolve: { address, end in SendRight(DeadPort(address), with: end.map { ReceivedEnd($0, of: .unknown) }) },
+            map: { file, count in
+                if count > UInt64(MemoryPool.largestLoan) { return nil }
+                return sealed.map { MessageMemory(.sealed($0, file), count: Int(count)) }
+            })
         guard let message = decoded else { return }
         precondition(message.components.count == encoded.componentCount, "a component was lost")
         guard let again = try? OutgoingMessage(message) else { preconditionFailure("what was taken cannot be sent") }
-        precondition(again.bytes == encoded.payload + encoded.tail, "a message has one form")
-        precondition(again.descriptors.count == encoded.descriptors.count, "a descriptor was lost")
+        let (payload, fileCount) = withoutLoans(encoded)
+        precondition(again.bytes == payload, "a message has one form")
+        precondition(again.descriptors.count + fileCount == encoded.descriptors.count, "a descriptor was lost")
     }
+
+    /// The records of a message as if its memory were copied, which has no bytes here; and how many files came with it.
+    private static func withoutLoans(_ encoded: EncodedMessage) -> (payload: [UInt8], fileCount: Int) {
+        let prefix = encoded.payload.prefix(encoded.loans.count * recordSize)
+        let fileCount =
+            2
+            * stride(from: 0, to: prefix.count, by: recordSize).count {
+                prefix[$0] == ComponentKind.loanInNewSegment.rawValue
+            }
+        var payload = Array(encoded.payload.dropFirst(prefix.count))
+        var position = 0
+        while position < payload.count {
+            if payload[position] == ComponentKind.lentMemory.rawValue {
+                payload[position] = ComponentKind.copiedMemory.rawValue
+            }
+            position += ComponentKind.headSize + Int(payload.littleEndian(at: position + 4) as UInt32)
+        }
+        return (payload + encoded.tail, fileCount)
+    }
+
+    /// Stands for the mapping of sealed memory.
+    private static let sealed = try? SharedMemory.make(size: 1).memory
 
     private struct Packet {
         var bytes: [UInt8]

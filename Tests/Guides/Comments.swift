@@ -75,3 +75,15 @@ func commentOnTakingOver(answer: @escaping LocalMessagePort.Handler) throws -> L
         }
     return port
 }
+
+func commentOnPool(_ right: SendRight, camera: Camera) throws {
+    let pool = MemoryPool()
+    var loan = try pool.loan(3_000_000)
+    loan.withBytes { bytes in camera.fill(&bytes) }
+    try right.send(MachMessage(id: 7, memory: loan.freeze()), within: .seconds(1))
+}
+
+/// Fills memory with a picture.
+struct Camera {
+    func fill(_ bytes: inout MutableRawSpan) { bytes.storeBytes(of: 1, toByteOffset: 0, as: UInt8.self) }
+}

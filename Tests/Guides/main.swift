@@ -50,6 +50,7 @@ case "PortsAndRights": try portsAndRights()
 case "RequestsAndErrors": try requestsAndErrors()
 case "CheckingIn": try checkingIn()
 case "worker": try checkingInWorker()
+case "BulkData": try onThread { try bulkData() }
 case "PortsInTasks": try inTask { try await portsInTasks() }
 case "FirstService": try runCounter()
 case "client": try askCounter()

@@ -279,6 +279,7 @@ extension MachMessage {
                 case .right(let right): "right \(right.path)"
                 case .descriptor(let descriptor): "descriptor \(descriptor.rawValue)"
                 case .receiveRight: "receive right"
+                case .memory(let memory): "memory \(memory.copy())"
                 }
             }
     }

@@ -86,6 +86,9 @@ import Testing
             case (.credit, _), (.port, _), (.portEnded, true), (.moved, true), (.owner, true), (.handOver, true):
                 "violation"
             case (.ring, _), (.ringAnswer, _), (.pathChange, _), (.wakeUp, _), (.presence, _): "violation"
+            case (.returned, false): "returned 8 to 2, unknown segment: true"
+            case (.segmentEnded, false): "segment 8 of 2 ended"
+            case (.returnPage, _), (.returned, true), (.segmentEnded, true): "violation"
             case (.statistics, false): "7 messages at 6"
             case (.tap, false): "tapped: true"
             case (.shown, false): "shown 8: 17 [3, 4]"
@@ -124,7 +127,7 @@ import Testing
             for (payload, descriptors) in [([1], []), ([], [descriptor])] as [([UInt8], [SharedDescriptor])] {
                 if kind == .message || kind == .continuation && descriptors.isEmpty { continue }
                 if kind == .replyFailed && !isBegun && descriptors.isEmpty { continue }
-                if kind == .presence && payload.isEmpty { continue }
+                if kind == .presence || kind == .returnPage, payload.isEmpty { continue }
                 let assembly = Assembler()
                 if isBegun { _ = assembly.accept(Self.message(4), payload: [1, 2], descriptors: []) }
                 let header = PacketHeader(kind: kind, descriptorCount: UInt16(descriptors.count))

@@ -32,6 +32,10 @@ extension PacketAssembly.Event {
             "\(Self.probed(probe, token: token).text): \(hasReturned)"
         case .shown(let message): "shown \(message.number): \(message.id) \(message.bytes)"
         case .presence(let end): end == nil ? "presence, lost" : "presence"
+        case .returnPage(let file, let lender): "return page\(file == nil ? ", lost" : "") to \(lender)"
+        case .returned(let number, let lender, let isUnknown):
+            "returned \(number) to \(lender), unknown segment: \(isUnknown)"
+        case .segmentEnded(let number, let lender): "segment \(number) of \(lender) ended"
         case .refused(let code): "refused \(code)"
         case .violation: "violation"
         }

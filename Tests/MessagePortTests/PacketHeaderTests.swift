@@ -58,7 +58,7 @@ import Testing
 
     @Test("the numbers of the kinds are those of the wire format")
     func kinds() {
-        #expect(PacketKind.allCases.map(\.rawValue) == Array(1...16) + Array(18...24))
+        #expect(PacketKind.allCases.map(\.rawValue) == Array(1...16) + Array(18...27))
         #expect(PacketHeader.packetLimit == PacketHeader.size + PacketHeader.payloadLimit)
     }
 }

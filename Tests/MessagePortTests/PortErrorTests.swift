@@ -9,7 +9,7 @@ import Testing
 @Suite("PortError") struct PortErrorTests {
     @Test("every code has its own number, name and sentence")
     func codes() {
-        #expect(PortError.Code.all.count == 44)
+        #expect(PortError.Code.all.count == 45)
         #expect(Set(PortError.Code.all.map(\.rawValue)).count == PortError.Code.all.count)
         #expect(Set(PortError.Code.all.map(\.description)).count == PortError.Code.all.count)
         let sentences = PortError.Code.all.map { PortError($0).description }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 // The hexadecimal examples of Docs/WireFormat.md are what this library sends, and it reads them back.
-@Suite("Documents: the wire format", .leakCheck)
+@Suite("Documents: the wire format", .leakCheck(warmingUp: warmUpIOThread))
 struct WireFormatDocumentTests {
     private static let path = "/run/user/1000/swift-ports/sockets/0123456789abcdef0123456789abcdef.1"
     /// The number of the connection in the packets of the flow control.
@@ -92,6 +92,7 @@ struct WireFormatDocumentTests {
         let probe = WaitProbe(start: WaitNumber(time: 86_400_000_000_000, secret: Self.number), round: 0)
         sent["probe"] = try packets { $0.send(probe, about: 1) }.first
         sent["probe-answer"] = try packets { $0.answer(probe, about: 1, hasReturned: true) }.first
+        sent.merge(try memory()) { $1 }
         let examples = try Self.examples()
         for (name, bytes) in sent { #expect(examples[name] == bytes, "\(name)") }
         #expect(Set(examples.keys) == Set(sent.keys))
@@ -111,6 +112,33 @@ struct WireFormatDocumentTests {
         let shown = TappedMessage(message, number: 1, byteLimit: 64)
         sent["shown"] = try packets { $0.offerAside(shown.packet) }.first
         return sent
+    }
+
+    /// What lenders and borrowers send.
+    private func memory() throws -> [String: [UInt8]] {
+        var sent: [String: [UInt8]] = [:]
+        let (pool, deadline) = (MemoryPool(), Watchdog.deadline)
+        var loan = try #require(
+            try packets { connection in
+                let memory = try pool.loan(3_000_000).freeze()
+                for _ in 0..<2 { try connection.send(MachMessage(id: 7, memory: memory), until: .never) }
+            }.last)
+        // The kernel closes what was sent, and not read.
+        while pool.lentByteCount > 0, .now < deadline { yieldThread() }
+        // Instead of a random number, and of one that depends on other tests.
+        loan.replaceSubrange(48..<56, with: bytes(of: Self.number))
+        loan.replaceSubrange(64..<72, with: bytes(of: 5))
+        sent["loan"] = loan
+        sent["return-page"] = PacketHeader.returnPage(to: Self.number).encoded
+        sent["returned"] = PacketHeader.returned(2, to: Self.number, isSegmentUnknown: false).encoded
+        sent["segment-ended"] = PacketHeader.segmentEnded(5, of: Self.number).encoded
+        return sent
+    }
+
+    private func bytes(of number: UInt64) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(littleEndian: number)
+        return bytes
     }
 
     /// What the two sides of the flow control send.

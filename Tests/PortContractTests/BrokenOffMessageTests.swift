@@ -22,7 +22,7 @@ import Testing
             let process = PeerID.process(PeerIdentity.current.processID)
             var peer: RawPeer? = try RawPeer(to: port, on: bench)
             // A head of a record that says ten bytes, and two of them.
-            let head = [ending == .records ? 9 : 1, 0, 0, 0, 10, 0, 0, 0] as [UInt8]
+            let head = [ending == .records ? 99 : 1, 0, 0, 0, 10, 0, 0, 0] as [UInt8]
             let begin = PacketHeader(kind: .message, messageID: 1, componentCount: 1, totalLength: 18)
             try peer?.send(begin, head + [1, 2])
             #expect(try port.tryReceive() == nil)

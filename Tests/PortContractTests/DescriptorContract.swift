@@ -52,6 +52,7 @@ import Testing
                 case .right: "right"
                 case .descriptor: "descriptor"
                 case .receiveRight: "receive right"
+                case .memory: "memory"
                 }
             }
             #expect(kinds == ["descriptor", "bytes", "right", "descriptor", "bytes"])

@@ -92,14 +92,17 @@ int shim_is_shut_local_stream(int socket);
 long shim_peek(int socket, void *buffer, size_t capacity);
 extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 
-/* Shared memory: a file without a name. Once it is sealed, its size and its seals cannot change, and no new writable
- * mapping and no hole can be made. */
-int shim_memory_file(_Bool notExecutable);
-int shim_seal(int descriptor);
-int shim_is_sealed(int descriptor, int *sealed);
-int shim_allocate(int descriptor, size_t size);
-/* Returns the address, or -1. */
+/* Shared memory: a file without a name, which the kernel shows as `name`. Once it is sealed, its size and its seals
+ * cannot change, and no new writable mapping and no hole can be made; once its contents are sealed, they cannot change
+ * either, which fails while there is a writable mapping. */
+int shim_memory_file(const char *name, _Bool notExecutable);
+int shim_seal(int descriptor, _Bool contents);
+int shim_is_sealed(int descriptor, _Bool contents, int *sealed);
+int shim_allocate(int descriptor, size_t offset, size_t size);
+/* Return the address, or -1. */
 intptr_t shim_map_shared(int descriptor, size_t size, int writable);
+/* For reading. Before Linux 6.7 no shared mapping of a file whose contents are sealed is possible. */
+intptr_t shim_map_sealed(int descriptor, size_t size);
 
 /* Writes the path of a socket's own address to `path`, and its length; zero for a socket without a path. */
 int shim_socket_path(int socket, char *path, int capacity, int *length);

@@ -190,7 +190,7 @@ struct IncomingChannel: ~Copyable, Sendable {
                 observer.peerDidOpenRing()
                 path.enterRing()
                 return nil
-            case .refused, .presence: return nextOfSocket(socket, for: observer)
+            case .refused, .presence, .returnPage: return nextOfSocket(socket, for: observer)
             default:
                 if !path.isOnRing { return nextOfSocket(socket, for: observer) }
                 // It follows a mark, which was in the ring before the packet was on the socket.
@@ -262,7 +262,7 @@ struct IncomingChannel: ~Copyable, Sendable {
         case .wakeUp where path.promisedCount > 0:
             return header.isWakeUp && payload.isEmpty && descriptors?.isEmpty == true ? .again : .malformed
         // It may come at any time, and counts for no mark.
-        case .presence: return .packet(header, payload, descriptors)
+        case .presence, .returnPage: return .packet(header, payload, descriptors)
         default:
             path.didReadSocket()
             return .packet(header, payload, descriptors)

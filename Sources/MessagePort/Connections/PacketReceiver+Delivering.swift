@@ -11,13 +11,25 @@ extension PacketReceiver {
         _ sink: (any MessageSink)?, _ hasRoom: inout Bool, from connection: SocketConnection
     ) -> Bool {
         let confirmation = encoded.confirmation
+        var lentSize = encoded.loans.reduce(0) { $0 + $1.count }
         var arrivals = PortArrivals()
+        var isLost = false
         var message = encoded.decoded(
             resolve: { connection.receivedRight(at: $0, with: $1) },
             restore: { socket in
                 arrivals.add(socket, within: { answers == 0 ? connection.roomForArrivals(at: sink) : nil }) {
                     (room) throws(PortError) in
                     try MachMessage.Component.receiveRight(arrivingIn: socket, room: room)
+                }
+            },
+            map: { file, count in
+                do throws(SystemError) {
+                    let memory = try MessageMemory(sealedIn: file, count: count)
+                    lentSize += memory?.mappedSize ?? 0
+                    return memory
+                } catch {
+                    isLost = true
+                    return MessageMemory([])
                 }
             })
         if !arrivals.isEmpty { charge?.add(arrivals.cost) }  // before their sender learns that they were taken
@@ -33,6 +45,12 @@ extension PacketReceiver {
             return true
         }
         if message == nil { return connection.refuse(.malformedPacket) }
+        if isLost {
+            if answers == 0 { didReceiveUnqueued(sink) }
+            connection.loseMessage(asks: asks, answers: answers)
+            return true
+        }
+        if lentSize > 0 { charge?.add(ResourceUsage(bytes: lentSize)) }
         // The packet's header did not announce them.
         if let count = message?.rightCount, count > 0 { charge?.add(ResourceUsage(bytes: count * ResourceUsage.right)) }
         let target =

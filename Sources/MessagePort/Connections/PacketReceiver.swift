@@ -294,8 +294,16 @@ struct PacketReceiver: ~Copyable, Sendable {
             }
         }
         if header.kind == .abort, state.channel.assembly.isBegunForPort { didReceiveUnqueued(sink) }
+        var (descriptors, loans): ([SharedDescriptor]?, [MessageMemory]) = (descriptors, [])
+        if header.kind == .message, ComponentKind.beginsWithLoan(payload) {
+            guard let borrowed = connection.borrow(with: payload, descriptors) else {
+                return connection.refuse(.malformedPacket)
+            }
+            loans = borrowed.loans
+            if borrowed.isLost { descriptors = nil }
+        }
         let event = state.channel.assembly.accept(
-            header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted)
+            header, payload: payload, descriptors: descriptors, loans: loans, limit: limit, isWanted: isWanted)
         return handle(event, mustCheck: mustCheck, &state, sink, from: connection)
     }
 
@@ -359,6 +367,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         case .portMoved:
             if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.sender.credit.portDidMove()
+            connection.sharedMemory.object?.lender.borrowerMayHaveMoved()
             connection.loseRings(&state.channel.path)
             state.channel.awaitsOwner = true
             connection.passCredentials(true)
@@ -381,6 +390,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         case .probeAnswered(let probe, let token, let hasReturned):
             if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.didReceiveAnswer(probe, about: token, hasReturned: hasReturned)
+        case .returnPage, .returned, .segmentEnded:
+            if !connection.didReceive(aboutMemory: notice) { return connection.refuse(.malformedPacket) }
         // Answers to queries come over connections of their own.
         default: return connection.refuse(.malformedPacket)
         }

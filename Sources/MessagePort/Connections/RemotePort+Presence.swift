@@ -147,11 +147,11 @@ extension MachMessage {
     /// - Throws: `sendTimedOut` when the connection to one of the ports has no room until the deadline;
     ///   `descriptorLimit`, `descriptorsInFlight`, `systemCallFailed`; those of the encoding.
     func encoded(
-        until deadline: inout SendDeadline, moving moves: PortMoves? = nil
+        until deadline: inout SendDeadline, moving moves: PortMoves? = nil, lending lender: MemoryLender? = nil
     ) throws(PortError) -> OutgoingMessage {
         if let plain = try OutgoingMessage(plain: self) { return plain }
         while true {
-            switch try encodedOrFull(moving: moves) {
+            switch try encodedOrFull(moving: moves, lending: lender) {
             case .success(let message): return message
             case .failure(let full):
                 let instant = deadline.fix()
@@ -163,10 +163,10 @@ extension MachMessage {
 
     /// The same in a task, which blocks no thread.
     nonisolated(nonsending) func encoded(
-        waiting wait: TaskWaiter, moving moves: PortMoves? = nil
+        waiting wait: TaskWaiter, moving moves: PortMoves? = nil, lending lender: MemoryLender? = nil
     ) async throws(PortError) -> OutgoingMessage {
         while true {
-            switch try encodedOrFull(moving: moves) {
+            switch try encodedOrFull(moving: moves, lending: lender) {
             case .success(let message): return message
             case .failure(let full): try await full.connection.waitForRoom(wait)
             }
@@ -177,12 +177,12 @@ extension MachMessage {
     ///
     /// - Returns: a connection that has no room, or the message.
     func encodedOrFull(
-        moving moves: PortMoves? = nil
+        moving moves: PortMoves? = nil, lending lender: MemoryLender? = nil
     ) throws(PortError) -> Result<OutgoingMessage, BlockedConnection> {
         while true {
             if let full = try announceRights() { return .failure(BlockedConnection(connection: full)) }
             do throws(PortError) {
-                return .success(try OutgoingMessage(self, moving: moves?.descriptors ?? []))
+                return .success(try OutgoingMessage(self, moving: moves?.descriptors ?? [], lending: lender))
             } catch {
                 // Another thread has connected a right since: it is to be announced, too.
                 guard error.code == .sendTimedOut else { throw error }

@@ -58,6 +58,7 @@ extension SocketConnection {
 
     /// The peer is gone, though unread data may be left: it no longer awaits replies.
     func peerDidDisconnect() {
+        sharedMemory.object?.lender.endLending()
         for notify in state.withLock({ $0.requests.abandonAll() }) { notify() }
     }
 

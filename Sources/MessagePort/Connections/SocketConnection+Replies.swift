@@ -63,14 +63,14 @@ extension SocketConnection: ReplyConnection {
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: TaskWaiter) async throws(PortError) {
         try checkProcess()
         let moves = try await beginMoves(of: message, waiting: wait)
-        let encoded = try await message.encoded(waiting: wait, moving: moves)
+        let encoded = try await message.encoded(waiting: wait, moving: moves, lending: lender(for: message))
         var transmission = try begin(message, encoded, answering: 0)
         do throws(PortError) {
             try await sender.transmit(&transmission, waiting: wait, over: self)
             try await moves?.waitUntilTaken(waiting: wait, over: self)
         } catch {
             if moves?.end(because: error) != true {
-                forget(token: transmission.asks)
+                didNotSend(transmission)
                 throw error
             }
         }
@@ -79,8 +79,15 @@ extension SocketConnection: ReplyConnection {
 
     /// A message was sent, which may ask for a reply or a confirmation.
     func didSend(_ transmission: borrowing Transmission) {
+        if !transmission.loans.isEmpty { sharedMemory.object?.lender.didSend(transmission.loans) }
         didSend(token: transmission.asks)
         if transmission.confirmation == .queued { knockUnlessAnswered(transmission.asks) }
+    }
+
+    /// A message was not sent, or not as a whole.
+    func didNotSend(_ transmission: borrowing Transmission) {
+        if !transmission.loans.isEmpty { sharedMemory.object?.lender.withdraw(transmission.loans) }
+        forget(token: transmission.asks)
     }
 
     /// Where no confirmation comes soon, the owner is busy: then another thread of its process moves the message into the
@@ -100,8 +107,14 @@ extension SocketConnection: ReplyConnection {
         _ message: MachMessage, _ encoded: consuming OutgoingMessage, answering token: UInt64
     ) throws(PortError) -> Transmission {
         let target = message.replyTarget
-        return Transmission(
-            encoded, asks: try expectReply(for: target), answers: token, confirming: target?.confirmation)
+        let asked: UInt64
+        do throws(PortError) {
+            asked = try expectReply(for: target)
+        } catch {
+            if !encoded.loans.isEmpty { sharedMemory.object?.lender.withdraw(encoded.loans) }
+            throw error
+        }
+        return Transmission(encoded, asks: asked, answers: token, confirming: target?.confirmation)
     }
 
     /// Notifies the peer that the message that asked with `token` will not be answered, which settles it, and why: the
@@ -142,7 +155,7 @@ extension SocketConnection: ReplyConnection {
     func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {
         if isClosed { throw PortError(.deadName) }
         let encoded: OutgoingMessage
-        switch try message.encodedOrFull() {
+        switch try message.encodedOrFull(lending: lender(for: message)) {
         case .success(let message): encoded = message
         case .failure(let full): return try reply(message, answering: token, after: full.connection)
         }
@@ -150,10 +163,10 @@ extension SocketConnection: ReplyConnection {
         do throws(PortError) {
             try sender.reply(&transmission, settling: token, over: self)
         } catch {
-            forget(token: transmission.asks)
+            didNotSend(transmission)
             throw error
         }
-        didSend(token: transmission.asks)
+        didSend(transmission)
     }
 
     /// Notes what receives the reply to the message that is about to be sent.
@@ -342,59 +355,4 @@ private struct ReplyRoutine: SourceRoutine {
         connection.signalSource()
         return .nothing
     }
-}
-
-// MARK: - Queries
-
-// Queries of a peer about a port that are not for its handler, such as its statistics. They take no slot in the
-// queue. A peer that only asks does not count as a sender of the port, so that observing a service neither keeps it
-// alive nor ends it.
-extension SocketConnection {
-    /// Whether the peer has sent queries and no message.
-    var isOnlyObserving: Bool { state.withLock { $0.use == .observing } }
-
-    /// Whether the peer has sent messages.
-    var hasSentMessages: Bool { state.withLock { $0.use == .messages } }
-
-    /// Whether the peer has sent a query first; mostly answered without the lock.
-    var isObserving: Bool { hasObserved.load(ordering: .relaxed) && isOnlyObserving }
-
-    /// Reads from the peer again, which has read its answers: a query may be next.
-    func resumeReading() {
-        updateInterest()
-        if isObserving { sink?.sockets?.background.object?.awaitQuery(of: self) }
-    }
-
-    /// Answers a query for statistics. Never waits: an answer that finds no room is sent before the next reply, and
-    /// nothing more is read from the peer meanwhile.
-    func answerStatisticsQuery(_ token: UInt64, about port: any MessageSink) {
-        noteObserver(port)
-        let header = PacketHeader(kind: .statistics, answers: token)
-        enqueue(OutgoingPacket(header: header, payload: port.statistics.payload[...]))
-    }
-
-    /// The peer observes the port; unless it has sent messages, it no longer counts as a sender.
-    func noteObserver(_ port: any MessageSink) {
-        let wasCounted = state.withLock { state in
-            defer { if state.use == .nothing { state.use = .observing } }
-            hasObserved.store(true, ordering: .relaxed)
-            return state.use == .nothing
-        }
-        if wasCounted { port.clientDidNotConnect() }
-    }
-
-    func beginTap(of port: any MessageSink, byteLimit: Int) {
-        noteObserver(port)
-        // A policy may admit other users; it does not allow them a tap.
-        answerTap(sysIsOwnUser(peer.userID) && port.addTap(self, byteLimit: byteLimit))
-    }
-
-    /// Notifies the peer whether it may tap the port. Never waits.
-    func answerTap(_ isAllowed: Bool) {
-        let header = PacketHeader(kind: .tap, componentCount: isAllowed ? 1 : 2)
-        enqueue(OutgoingPacket(header: header))
-    }
-
-    /// Sends a packet if there is room now and nothing else is being sent; otherwise drops it.
-    func offerAside(_ packet: OutgoingPacket) { sender.offerAside(packet, over: self) }
 }

@@ -135,6 +135,8 @@ package final class SocketConnection: Sendable {
     let hasObserved = Atomic<Bool>(false)
     /// Whether the peer has sent the read end of a pipe.
     let hasAnnounced = Atomic<Bool>(false)
+    /// What is lent over the connection, in both directions; made when it is first needed.
+    let sharedMemory = SetOnceReference<ConnectionMemory>()
     private let forkGuard = ForkGuard()  // immutable
 
     /// Takes over a connected socket, whose messages are for the port; at the right's end that is nil. Without a `peer`
@@ -260,6 +262,7 @@ package final class SocketConnection: Sendable {
         }
         guard let (old, unanswered, abandoned) = cleanup else { return }
         ConnectionTable.shared.remove(number)
+        sharedMemory.object?.close()
         receiver.ring.object?.close()
         receiver.ringEnd.object?.wakeChannel.end()
         if shutsDown { sysShutDown(descriptor.rawValue) }  // also wakes a loop that sleeps
@@ -278,6 +281,8 @@ package final class SocketConnection: Sendable {
     /// The right is gone: ends the connection as soon as no reply is awaited over it, and no notice waits for the
     /// port's end.
     func retire() {
+        // Perhaps the page on which the other side notes what it returns.
+        if sharedMemory.object?.lender.isLending == true { receiveUnlessReceiving() }
         let isIdle = state.withLock { state in
             state.life.ownSideDidEnd()
             // What waits for a reply need not retain it: a notice of a bounce does not.
@@ -356,14 +361,14 @@ extension SocketConnection {
         if try sendPlain(&message, answering: token, until: deadline) { return }
         var deadline = deadline
         let moves = try message.parts.hasReceiveRight ? beginMoves(of: message, until: &deadline) : nil
-        let encoded = try message.encoded(until: &deadline, moving: moves)
+        let encoded = try message.encoded(until: &deadline, moving: moves, lending: lender(for: message))
         var transmission = try begin(message, encoded, answering: token)
         do throws(PortError) {
             try sender.transmit(&transmission, until: deadline, over: self)
             try moves?.waitUntilTaken(until: deadline.fix(), over: self)
         } catch {
             if moves?.end(because: error) != true {
-                forget(token: transmission.asks)
+                didNotSend(transmission)
                 throw error
             }
         }

@@ -8,8 +8,9 @@
 // kinds: 1 bytes; 2 send right, its port's address; 3 descriptor, no bytes, the next one of the message; 4 reply port, an
 // address, at most one and before all components; 5 and 6 the same as 2 and 4, with the end of a pipe, the next
 // descriptor of the message; 7 the same as 5, with the end of the last record before it that has its address and one; 8
-// receive right, no bytes, its port is inside the next descriptor of the message. The components are in the sender's
-// order.
+// receive right, no bytes, its port is inside the next descriptor of the message; 9 loan of memory, where it is, before
+// all other records; 10 the same, with the next two descriptors, its segment's file and the end of a pipe; 11 memory, no bytes, the next loan; 12 memory,
+// its bytes; 13 memory, how many bytes, its sealed file the next descriptor. The components are in the sender's order.
 
 import PortSystem
 
@@ -22,6 +23,8 @@ struct EncodedMessage: Sendable {
     /// What follows the payload. A large body at the end of a message is received into its final memory.
     var tail: [UInt8] = []
     var descriptors: [SharedDescriptor]
+    /// The memory that was lent with it.
+    var loans: [MessageMemory] = []
     /// When its sender wants a confirmation.
     var confirmation: SendConfirmation?
 
@@ -30,12 +33,13 @@ struct EncodedMessage: Sendable {
 
     /// Decodes the message. A message of only a few bytes keeps the memory in which they arrived. `resolve` converts an
     /// address, and the end that came with it, to a right; to nil when that is no such end. `restore` converts the
-    /// descriptor of a receive right to that.
+    /// descriptor of a receive right to that, `map` that of sealed memory.
     ///
     /// - Returns: the message; nil when the payload is malformed.
     consuming func decoded<Failure: Error>(
         resolve: (PortAddress, SharedDescriptor?) throws(Failure) -> SendRight?,
-        restore: (SharedDescriptor) -> MachMessage.Component? = { _ in nil }
+        restore: (SharedDescriptor) -> MachMessage.Component? = { _ in nil },
+        map: (SharedDescriptor, UInt64) -> MessageMemory? = { (try? MessageMemory(sealedIn: $0, count: $1)) ?? nil }
     ) throws(Failure) -> MachMessage? {
         if componentCount == 1, tail.isEmpty, descriptors.isEmpty, let bytes = removeOnlyBytes() {
             return MachMessage(id: id, bytes: bytes)
@@ -46,14 +50,17 @@ struct EncodedMessage: Sendable {
             message.parts = MessageParts(roomFor: min(componentCount, payload.count / ComponentKind.headSize))
         }
         var unclaimed = descriptors[...]
+        var unclaimedLoans = loans[...]
+        var loanCount = 0
         var ends: [PortAddress: SharedDescriptor] = [:]
         var position = 0
         var rightCount = 0
         while position < payload.count {
             guard let (kind, body) = record(at: &position, tailSize: tail.count),
-                kind.isReplyPort || message.parts.count < componentCount
+                kind.isReplyPort || kind.isLoan || message.parts.count < componentCount
             else { return nil }
             if kind.isRight { rightCount += 1 }
+            if kind.isLoan { loanCount += 1 }
             if rightCount > MessageLimits.rights { return nil }
             switch kind {
             case .bytes where position > payload.count: message.parts.append(.bytes(tail))
@@ -66,6 +73,21 @@ struct EncodedMessage: Sendable {
                     return nil
                 }
                 message.parts.append(right)
+            // They were borrowed when the message began, and the files mapped: all are in its first packet.
+            case .loan where loanCount <= loans.count && message.parts.isEmpty && message.replyPort == nil: break
+            case .loanInNewSegment where loanCount <= loans.count && message.parts.isEmpty && message.replyPort == nil:
+                if unclaimed.popFirst() == nil || unclaimed.popFirst() == nil { return nil }
+            case .loan, .loanInNewSegment: return nil
+            case .lentMemory:
+                guard body.isEmpty, let memory = unclaimedLoans.popFirst() else { return nil }
+                message.parts.append(.memory(memory))
+            case .copiedMemory where position > payload.count: message.parts.append(.memory(MessageMemory(tail)))
+            case .copiedMemory: message.parts.append(.memory(MessageMemory(Array(payload[body]))))
+            case .sealedMemory:
+                guard body.count == MessageMemory.sizeOfCount, let file = unclaimed.popFirst(),
+                    let memory = map(file, Array(payload[body]).littleEndian(at: 0))
+                else { return nil }
+                message.parts.append(.memory(memory))
             case .right, .countedRight, .sharedRight, .replyPort, .countedReplyPort:
                 guard let address = Self.address(payload[body]) else { return nil }
                 var end: SharedDescriptor?
@@ -84,7 +106,9 @@ struct EncodedMessage: Sendable {
                 }
             }
         }
-        guard unclaimed.isEmpty, message.parts.count == componentCount, position == size else { return nil }
+        guard unclaimed.isEmpty, unclaimedLoans.isEmpty, message.parts.count == componentCount, position == size else {
+            return nil
+        }
         return message
     }
 
@@ -98,6 +122,25 @@ struct EncodedMessage: Sendable {
         swap(&bytes, &payload)
         bytes.removeFirst(body.startIndex)
         return bytes
+    }
+
+    /// The loans that a message begins with, and whether each came with its segment's file; nil when a record is none, or
+    /// they have more bytes together than a message may.
+    static func loans(in payload: [UInt8]) -> [(LoanRecord, hasFile: Bool)]? {
+        var loans: [(LoanRecord, hasFile: Bool)] = []
+        var (position, byteCount) = (0, 0)
+        let size = ComponentKind.headSize + LoanRecord.size
+        while position < payload.count, let kind = ComponentKind(rawValue: payload[position]), kind.isLoan {
+            guard payload.count - position >= size, loans.count < LoanRecord.limit,
+                payload.littleEndian(at: position) as UInt64 == kind.head(LoanRecord.size),
+                let record = LoanRecord(payload[position + ComponentKind.headSize..<position + size])
+            else { return nil }
+            byteCount += record.count
+            if byteCount > MessageLimits.payload { return nil }
+            loans.append((record, kind == .loanInNewSegment))
+            position += size
+        }
+        return loans
     }
 
     /// Whether the missing bytes, `size` of them, are the body of the last record, of kind bytes: then they are the
@@ -118,7 +161,7 @@ struct EncodedMessage: Sendable {
         let length = Int(payload.littleEndian(at: position + 4) as UInt32)
         let start = position + ComponentKind.headSize
         let body = start..<min(start + length, payload.count)
-        let isTail = kind == .bytes && body.isEmpty && length > 0 && length == tailSize
+        let isTail = (kind == .bytes || kind == .copiedMemory) && body.isEmpty && length > 0 && length == tailSize
         guard body.count == length || isTail else { return nil }
         position = start + length
         return (kind, body)

@@ -20,6 +20,8 @@ struct OutgoingMessage: Sendable {
     /// The body of the last record, if it is of bytes: sent from the message's memory.
     let tail: [UInt8]
     let descriptors: [SharedDescriptor]
+    /// What is lent with it.
+    let loans: [LentMemory]
 
     private var firstWordSize: Int { firstWord == nil ? 0 : ComponentKind.headSize }
     /// Where the tail begins in the payload.
@@ -29,18 +31,33 @@ struct OutgoingMessage: Sendable {
 
     /// Encodes a message whose payload has at most `limit` bytes. Ports of this process to which it has rights get
     /// addresses. The ports of receive rights are inside descriptors, of which there is one for each: otherwise it throws
-    /// `notTransferable`.
+    /// `notTransferable`. Memory of pools is lent by the lender; what is not, is copied.
     ///
-    /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot go to another process.
+    /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot go to another process. Then nothing
+    ///   is lent.
     init(
-        _ message: borrowing MachMessage, limit: Int = MessageLimits.payload, moving moved: [SharedDescriptor] = []
+        _ message: borrowing MachMessage, limit: Int = MessageLimits.payload, moving moved: [SharedDescriptor] = [],
+        lending lender: MemoryLender? = nil
     ) throws(PortError) {
-        var moved = moved[...]
+        let memory = OutgoingMemory(message.parts, lending: lender)
+        do throws(PortError) {
+            try self.init(message, limit, moved[...], memory)
+        } catch {
+            lender?.withdraw(memory.loans)
+            throw error
+        }
+    }
+
+    private init(
+        _ message: borrowing MachMessage, _ limit: Int, _ moved: ArraySlice<SharedDescriptor>, _ memory: OutgoingMemory
+    ) throws(PortError) {
+        var (moved, memory) = (moved, memory)
         let replyPort = message.replyPort
-        let counts = PartCounts(message.parts, hasReplyPort: replyPort != nil)
+        let counts = PartCounts(message.parts, hasReplyPort: replyPort != nil, memory)
         try counts.check(limit)
-        let room = counts.size - counts.tail - (replyPort == nil ? ComponentKind.headSize : 0)
+        let room = counts.size - counts.tail - (replyPort == nil && memory.loans.isEmpty ? ComponentKind.headSize : 0)
         var records = OutgoingRecords(room: room)
+        for loan in memory.loans { records.append(loan) }
         if let replyPort { try records.append(replyPort, .replyPort, with: .countedReplyPort) }
         try message.parts.visit { (part, isLast) throws(PortError) in
             switch part {
@@ -51,16 +68,18 @@ struct OutgoingMessage: Sendable {
             case .receiveRight:
                 guard let descriptor = moved.popFirst() else { throw PortError(.notTransferable) }
                 records.append(.receiveRight, descriptor)
+            case .memory(let part): records.append(part, isLent: memory.isNextLent(part), isLast: isLast)
             }
         }
         try PartCounts.check(size: records.size, limit)
         if records.hasEnds { try PartCounts.check(descriptors: records.descriptors.count) }
-        self.init(id: message.id, counts.components, records)
+        self.init(id: message.id, counts.components, records, memory.loans)
     }
 
-    private init(id: Int32, _ componentCount: Int, _ records: consuming OutgoingRecords) {
+    private init(id: Int32, _ componentCount: Int, _ records: consuming OutgoingRecords, _ loans: [LentMemory]) {
         (self.id, self.componentCount, firstWord) = (id, componentCount, records.firstWord)
         (self.records, tail, descriptors) = (records.bytes, records.tail, records.descriptors)
+        self.loans = loans
     }
 
     /// The same for a message of one part, bytes, with no reply port: most are. Nil for another one.
@@ -75,7 +94,8 @@ struct OutgoingMessage: Sendable {
     /// - Returns: what it takes in memory, without the addresses of its rights.
     /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot go to another process.
     static func check(_ message: MachMessage) throws(PortError) -> ResourceUsage {
-        let counts = PartCounts(message.parts, hasReplyPort: message.replyPort != nil)
+        let counts = PartCounts(
+            message.parts, hasReplyPort: message.replyPort != nil, OutgoingMemory(lending: message.parts))
         try counts.check(MessageLimits.payload)
         if counts.hasReceiveRights { throw PortError(.notTransferable) }
         let endCount = message.endCount
@@ -91,7 +111,7 @@ struct OutgoingMessage: Sendable {
         componentCount = 1
         firstWord = ComponentKind.bytes.head(bytes.count).littleEndian
         tail = bytes
-        (records, descriptors) = ([], [])
+        (records, descriptors, loans) = ([], [], [])
     }
 
     /// All records, in memory of their own.
@@ -128,6 +148,43 @@ struct OutgoingMessage: Sendable {
     }
 }
 
+/// What becomes of the memory in a message: what is lent, in the order of its components.
+private struct OutgoingMemory {
+    private(set) var loans: [LentMemory] = []
+    /// Whether the memory of each pool is lent, in order.
+    private var isLent: ArraySlice<Bool> = []
+
+    /// As if all that can be lent were.
+    init(lending parts: borrowing MessageParts) {
+        parts.visit { (part, _) in
+            if case .memory(let memory) = part, case .slot = memory.storage { isLent.append(true) }
+        }
+    }
+
+    init(_ parts: borrowing MessageParts, lending lender: MemoryLender?) {
+        guard let lender, parts.hasMemory else { return }
+        var (segments, byteCount): (Set<UInt64>, Int) = ([], 0)
+        parts.visit { (part, _) in
+            guard case .memory(let memory) = part, case .slot(let slot) = memory.storage else { return }
+            let mayLend = loans.count < LoanRecord.limit && memory.count <= MessageLimits.payload - byteCount
+            let isFirst = !segments.contains(slot.segment.number)
+            let lent = mayLend ? lender.lend(slot, count: memory.count, mayBringFile: isFirst) : nil
+            if let lent {
+                loans.append(lent)
+                segments.insert(slot.segment.number)
+                byteCount += memory.count
+            }
+            isLent.append(lent != nil)
+        }
+    }
+
+    /// Whether memory is lent; asked once for each, in order.
+    mutating func isNextLent(_ memory: MessageMemory) -> Bool {
+        guard case .slot = memory.storage else { return false }
+        return isLent.popFirst() ?? false
+    }
+}
+
 /// The records of a message while they are encoded.
 private struct OutgoingRecords {
     private(set) var firstWord: UInt64?
@@ -142,9 +199,26 @@ private struct OutgoingRecords {
     var hasEnds: Bool { !ends.isEmpty }
     var size: Int { (firstWord == nil ? 0 : ComponentKind.headSize) + bytes.count + tail.count }
 
-    mutating func end(with bytes: [UInt8]) {
-        appendHead(.bytes, bytes.count)
+    mutating func end(with bytes: [UInt8], as kind: ComponentKind = .bytes) {
+        appendHead(kind, bytes.count)
         tail = bytes
+    }
+
+    mutating func append(_ loan: LentMemory) {
+        append(loan.descriptors.isEmpty ? .loan : .loanInNewSegment, loan.record.bytes)
+        descriptors += loan.descriptors
+    }
+
+    mutating func append(_ memory: MessageMemory, isLent: Bool, isLast: Bool) {
+        if isLent { return appendHead(.lentMemory, 0) }
+        if case .sealed(_, let file) = memory.storage {
+            var count: [UInt8] = []
+            count.append(littleEndian: UInt64(memory.count))
+            append(.sealedMemory, count)
+            return descriptors.append(file)
+        }
+        let bytes = memory.copy()
+        if isLast { end(with: bytes, as: .copiedMemory) } else { append(.copiedMemory, bytes) }
     }
 
     mutating func append(_ kind: ComponentKind, _ descriptor: SharedDescriptor) {
@@ -196,8 +270,11 @@ private struct PartCounts {
     /// The size of the last component, if it is bytes.
     var tail = 0
 
-    init(_ parts: borrowing MessageParts, hasReplyPort: Bool) {
+    init(_ parts: borrowing MessageParts, hasReplyPort: Bool, _ memory: consuming OutgoingMemory) {
         rights = hasReplyPort ? 1 : 0
+        size = memory.loans.count * (ComponentKind.headSize + LoanRecord.size)
+        descriptors = memory.loans.reduce(0) { $0 + $1.descriptors.count }
+        var memory = memory
         parts.visit { (part, isLast) in
             components += 1
             size += ComponentKind.headSize
@@ -210,6 +287,15 @@ private struct PartCounts {
             case .receiveRight:
                 descriptors += 1
                 hasReceiveRights = true
+            case .memory(let part):
+                if memory.isNextLent(part) { break }
+                if case .sealed = part.storage {
+                    size += MessageMemory.sizeOfCount
+                    descriptors += 1
+                } else {
+                    size += part.count
+                    if isLast { tail = part.count }
+                }
             }
         }
     }
@@ -236,103 +322,5 @@ private struct PartCounts {
 
     static func check(size: Int, _ limit: Int) throws(PortError) {
         if size > limit { throw PortError(.messageTooLarge, subject: .size(size, limit: limit)) }
-    }
-}
-
-/// A message that is being sent: how much of it the kernel has accepted.
-struct Transmission: ~Copyable, Sendable {
-    private let message: OutgoingMessage
-    /// The token that asks for a reply; zero when none is wanted.
-    let asks: UInt64
-    /// The token of the message that it answers; zero for a message to the port.
-    private let answers: UInt64
-    /// When it is confirmed; nil for a message that asks for a reply, or for nothing.
-    let confirmation: SendConfirmation?
-    private var sentCount = 0
-    private var sentDescriptorCount = 0
-    /// Whether the first packet was sent.
-    private(set) var isBegun = false
-
-    /// A message that asks for a reply, or for a confirmation, or for neither.
-    init(
-        _ message: consuming OutgoingMessage, asks: UInt64, answers: UInt64, confirming: SendConfirmation? = nil
-    ) {
-        self.message = message
-        self.asks = asks
-        self.answers = answers
-        confirmation = asks == 0 || answers != 0 ? nil : confirming
-    }
-
-    var isDone: Bool { isBegun && sentCount == message.size }
-
-    /// Whether it is for the port, and answers nothing.
-    var isForPort: Bool { answers == 0 }
-
-    /// Whether it is the one that waits for a grant, or is sent with it.
-    var isFirstInLine = false
-
-    /// Whether its sender holds the line of large messages.
-    var isInTurn = false
-
-    /// Whether others may be sent between its pieces.
-    var mayBeDivided: Bool { isInTurn && isForPort }
-
-    /// Whether it takes several packets of at most this many bytes.
-    func isLarge(_ limit: Int) -> Bool {
-        message.size > limit || message.isDivided || message.descriptors.count > packetDescriptorLimit
-    }
-
-    /// Whether it may be sent whole between the pieces of another.
-    func fits(_ allowance: PieceAllowance) -> Bool {
-        isForPort && message.descriptors.isEmpty && costBetweenPieces <= allowance.bytes
-    }
-
-    var costBetweenPieces: Int { PieceAllowance.cost(message.size, components: message.componentCount) }
-
-    private var header: PacketHeader {
-        PacketHeader(
-            kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
-            componentCount: UInt32(message.componentCount), asks: asks, answers: answers,
-            totalLength: UInt64(message.size), confirmation: confirmation)
-    }
-
-    var restSize: Int { message.size - sentCount }
-
-    func next(atMost limit: Int = PacketHeader.payloadLimit) -> OutgoingPacket {
-        // Most are one packet: this is the same, with less to compute.
-        if !isBegun, message.size <= limit, message.descriptors.isEmpty, !message.isDivided {
-            return OutgoingPacket(
-                header: header, firstWord: message.firstWord, payload: message.records[...], tail: message.tail[...])
-        }
-        let unsent = message.descriptors.dropFirst(sentDescriptorCount)
-        let descriptors =
-            unsent.count == message.descriptors.count && unsent.count <= packetDescriptorLimit
-            ? message.descriptors : Array(unsent.prefix(packetDescriptorLimit))
-        let header =
-            isBegun
-            ? PacketHeader(kind: .continuation, descriptorCount: UInt16(descriptors.count)) : header
-        // The other descriptors need packets, too, each with a part of the payload, which has eight bytes for each one.
-        let packetsAfterwards = (unsent.count - descriptors.count + packetDescriptorLimit - 1) / packetDescriptorLimit
-        return message.packet(
-            header, at: sentCount, atMost: min(limit, max(restSize - packetsAfterwards, 1)), descriptors)
-    }
-
-    /// The kernel has accepted the packet that is the next one.
-    mutating func advance(by packet: OutgoingPacket) {
-        sentCount += packet.payloadSize
-        sentDescriptorCount += packet.descriptors.count
-        isBegun = true
-    }
-
-    /// Removes the packets that are not sent yet, in order, for the backlog. The last of them settles the token.
-    mutating func rest(settling token: UInt64) -> [OutgoingPacket] {
-        var packets: [OutgoingPacket] = []
-        while !isDone {
-            var packet = next()
-            advance(by: packet)
-            if isDone { packet.settles = token }
-            packets.append(packet)
-        }
-        return packets
     }
 }

@@ -46,12 +46,15 @@ extension PacketAssembly {
         let message = EncodedMessage(
             id: header.messageID, componentCount: Int(header.componentCount), payload: remainder.payload,
             tail: remainder.tail, descriptors: descriptors, confirmation: header.confirmation)
+        // What was lent was lent to the other process.
+        let isLost = remainder.outcome == .message && ComponentKind.beginsWithLoan(remainder.payload)
         let piece = PartialMessage(
-            header: header, message: message, outcome: remainder.outcome, count: remainder.count,
+            header: header, message: message, outcome: isLost ? .withoutDescriptors : remainder.outcome,
+            count: remainder.count,
             missingDescriptors: remainder.missingDescriptors, isTail: remainder.isTail, allowance: remainder.allowance)
         if message.size != (piece.isStored ? piece.count : 0) { return false }
         let present = Int(header.descriptorCount) - piece.missingDescriptors
-        if descriptors.count != (piece.outcome == .message ? present : 0) { return false }
+        if descriptors.count != (remainder.outcome == .message ? present : 0) { return false }
         partial = piece
         return true
     }

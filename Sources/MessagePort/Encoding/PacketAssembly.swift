@@ -64,6 +64,12 @@ struct PacketAssembly: Sendable {
         case handOverAnswered(HandOverAnswer)
         /// The read end of a pipe, whose write ends travel with rights to the port; nil when it was lost.
         case presence(SharedDescriptor?)
+        /// The page on which the other side notes the loans that it returns to a lender; nil when it was lost.
+        case returnPage(SharedDescriptor?, lender: UInt64)
+        /// The other side has returned a loan to a lender.
+        case returned(UInt64, lender: UInt64, isSegmentUnknown: Bool)
+        /// A segment of a lender at the other side has ended.
+        case segmentEnded(UInt64, lender: UInt64)
         /// The other side does not talk to this process.
         case refused(code: Int32)
         /// The packet breaks the format.
@@ -169,22 +175,24 @@ struct PacketAssembly: Sendable {
 
     /// Accepts one packet: its head, what follows it, and the descriptors that came with it, of which unused ones are
     /// closed; nil if they were lost. A message to the port with more bytes than the limit is not stored, nor one that
-    /// answers and is not wanted: no requester awaits it.
+    /// answers and is not wanted: no requester awaits it. The loans are those of a message that begins.
     mutating func accept(
         _ header: PacketHeader, payload: consuming [UInt8], descriptors received: [SharedDescriptor]?,
-        limit: Int = MessageLimits.payload, isWanted: Bool = true
+        loans: [MessageMemory] = [], limit: Int = MessageLimits.payload, isWanted: Bool = true
     ) -> Event {
         let descriptors = received ?? []
         guard received == nil || header.ownDescriptorCount == descriptors.count else { return .violation }
         switch header.kind {
-        case .message where partial != nil: return insert(header, payload, received, limit)
-        case .message: return begin(header, payload, received, limit, isWanted)
+        case .message where partial != nil: return insert(header, payload, received, loans, limit)
+        case .message: return begin(header, payload, received, loans, limit, isWanted)
         case .continuation: return proceed(header, payload, received)
         case .abort where partial != nil && payload.isEmpty && descriptors.isEmpty:
             partial = nil
             return .incomplete
         case .refused where payload.isEmpty && descriptors.isEmpty: return .refused(code: header.messageID)
         case .presence where header == .presence && payload.isEmpty: return .presence(received?.first)
+        case .returnPage where header == .returnPage(to: header.totalLength) && payload.isEmpty:
+            return .returnPage(received?.first, lender: header.totalLength)
         case .credit where partial == nil && payload.isEmpty: return Self.credit(header, descriptors)
         default: return partial == nil && descriptors.isEmpty ? Self.notice(header, payload) : .violation
         }
@@ -224,11 +232,15 @@ struct PacketAssembly: Sendable {
         case .probeAnswer where header.answers != 0 && header.componentCount <= 1 && payload.isEmpty:
             let hasReturned = header.componentCount == 1
             return .probeAnswered(header.probe, token: header.answers, hasReturned: hasReturned)
+        case .returned where header.asks != 0 && header.componentCount <= 1 && payload.isEmpty:
+            return .returned(header.asks, lender: header.totalLength, isSegmentUnknown: header.componentCount == 1)
+        case .segmentEnded where header.asks != 0 && payload.isEmpty:
+            return .segmentEnded(header.asks, lender: header.totalLength)
         // The connection handles offers of rings, changes of the path and wake-ups; here they break the format, as do
         // notices with a payload that they do not have.
         case .replyDropped, .replyFailed, .abandoned, .portEnded, .tap, .message, .continuation, .abort, .refused,
             .ring, .ringAnswer, .pathChange, .wakeUp, .credit, .probe, .probeAnswer, .moved, .port, .presence,
-            .handOver, .owner:
+            .handOver, .owner, .returnPage, .returned, .segmentEnded:
             return .violation
         }
     }
@@ -243,22 +255,23 @@ struct PacketAssembly: Sendable {
 
     /// A message between two pieces of another.
     private mutating func insert(
-        _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int
+        _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?,
+        _ loans: [MessageMemory], _ limit: Int
     ) -> Event {
         guard isBegunForPort, header.answers == 0, header.totalLength == UInt64(payload.count),
-            header.componentCount <= UInt32(MessageLimits.components), descriptors?.isEmpty == true,
+            header.componentCount <= UInt32(MessageLimits.components), header.descriptorCount == 0,
             header.asks == 0 || header.asks != partial?.header.asks,
             partial?.allowance.spend(
                 PieceAllowance.cost(payload.count, components: Int(header.componentCount))) == true
         else { return .violation }
         let begun = partial.take()
         defer { partial = begun }
-        return begin(header, payload, descriptors, limit, true)
+        return begin(header, payload, descriptors, loans, limit, true)
     }
 
     private mutating func begin(
-        _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int,
-        _ isWanted: Bool
+        _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?,
+        _ loans: [MessageMemory], _ limit: Int, _ isWanted: Bool
     ) -> Event {
         guard header.totalLength <= UInt64(MessageLimits.payload),
             header.componentCount <= UInt32(MessageLimits.components),
@@ -272,7 +285,7 @@ struct PacketAssembly: Sendable {
         {
             let whole = EncodedMessage(
                 id: header.messageID, componentCount: Int(header.componentCount), payload: payload,
-                descriptors: descriptors, confirmation: header.confirmation)
+                descriptors: descriptors, loans: loans, confirmation: header.confirmation)
             return .message(whole, asks: header.asks, answers: header.answers)
         }
         let message = EncodedMessage(
@@ -285,6 +298,7 @@ struct PacketAssembly: Sendable {
         if piece.isStored {
             piece.message.payload = payload
             piece.message.descriptors = descriptors ?? []
+            piece.message.loans = loans
         }
         if piece.isStored, piece.missing > 0 {
             piece.isTail = piece.message.isFollowedByBody(of: piece.missing)

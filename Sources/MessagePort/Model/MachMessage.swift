@@ -30,6 +30,9 @@ public struct MachMessage: Sendable {
         /// loop (``MachPort/move(to:in:)``), or receives without a loop after the sender has unscheduled it. A port
         /// that its own queue holds, directly or through others, ends only when it is invalidated.
         case receiveRight(MachPort)
+        /// Memory that the receiver reads in place: see ``MemoryPool``. Where it cannot be shared with the receiver, its
+        /// bytes are copied on the way, and the receiver has ``MessageMemory/Grade/copied`` memory.
+        case memory(MessageMemory)
     }
 
     /// What the message is about: a number that sender and receiver agree on. `msgid`, `msgh_id`.
@@ -82,6 +85,18 @@ public struct MachMessage: Sendable {
     public init(id: Int32 = 0, bytes: [UInt8], replyPort: SendRight? = nil) {
         self.id = id
         self.parts = MessageParts(.bytes(bytes))
+        if let replyPort { self.replyPort = replyPort }
+    }
+
+    /// Makes a message of one part, memory that is not copied.
+    ///
+    /// - Parameters:
+    ///   - id: what the message is about.
+    ///   - memory: the memory.
+    ///   - replyPort: where the receiver may reply.
+    public init(id: Int32 = 0, memory: MessageMemory, replyPort: SendRight? = nil) {
+        self.id = id
+        self.parts = MessageParts(.memory(memory))
         if let replyPort { self.replyPort = replyPort }
     }
 
@@ -168,6 +183,11 @@ extension MachMessage {
     /// The receive rights among the components, in order.
     public var receiveRights: [MachPort] {
         parts.compactMap { if case .receiveRight(let port) = $0 { port } else { nil } }
+    }
+
+    /// The memory among the components, in order.
+    public var memory: [MessageMemory] {
+        parts.compactMap { if case .memory(let memory) = $0 { memory } else { nil } }
     }
 
     /// Whether a requester waits for a reply and none was sent yet.
@@ -370,16 +390,4 @@ extension MachMessage: CustomStringConvertible {
     }
 
     private static var shownComponents: Int { 8 }
-}
-
-extension MachMessage.Component: CustomStringConvertible {
-    /// The kind of the part; for bytes, how many.
-    public var description: String {
-        switch self {
-        case .bytes(let bytes): bytes.count == 1 ? "1 byte" : "\(bytes.count) bytes"
-        case .right(let right): "\(right)"
-        case .descriptor(let descriptor): "descriptor \(descriptor.rawValue)"
-        case .receiveRight(let port): "receive right of \(port)"
-        }
-    }
 }

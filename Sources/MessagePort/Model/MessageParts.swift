@@ -64,14 +64,28 @@ struct MessageParts: Sendable {
         }
     }
 
+    /// Whether one of them is memory.
+    var hasMemory: Bool {
+        switch storage {
+        case .one(.memory): true
+        case .none, .one: false
+        case .many(let components): components.contains { if case .memory = $0 { true } else { false } }
+        }
+    }
+
     /// How many bytes there are in them, without those of descriptors and rights.
     var byteCount: Int {
         switch storage {
         case .one(.bytes(let bytes)): bytes.count
+        case .one(.memory(let memory)): memory.count
         case .none, .one: 0
         case .many(let components):
             components.reduce(0) { count, component in
-                if case .bytes(let bytes) = component { count + bytes.count } else { count }
+                switch component {
+                case .bytes(let bytes): count + bytes.count
+                case .memory(let memory): count + memory.count
+                case .right, .descriptor, .receiveRight: count
+                }
             }
         }
     }
@@ -138,6 +152,19 @@ extension MessageParts: RandomAccessCollection {
         case .one(let component) where position == 0: component
         case .many(let components): components[position]
         default: fatalError("A message has no component \(position). Check how many there are first.")
+        }
+    }
+}
+
+extension MachMessage.Component: CustomStringConvertible {
+    /// The kind of the part; for bytes, how many.
+    public var description: String {
+        switch self {
+        case .bytes(let bytes): bytes.count == 1 ? "1 byte" : "\(bytes.count) bytes"
+        case .right(let right): "\(right)"
+        case .descriptor(let descriptor): "descriptor \(descriptor.rawValue)"
+        case .receiveRight(let port): "receive right of \(port)"
+        case .memory(let memory): "\(memory)"
         }
     }
 }

@@ -102,6 +102,8 @@ extension PortError: CustomStringConvertible {
             "A port is served by a run loop or by a dispatcher; end the one before you ask for the other.",
         .nameNotAllowed:
             "The shared directory does not let this user register the name; have its owner add a line to the file rules in it.",
+        .poolFull:
+            "The pool had no room for the loan until the limit; release memory that was received, or give the pool more capacity.",
         .notWatchable:
             "The owner does not let its port be watched; have its program call MachPort.setAllowsWatching(true).",
     ]

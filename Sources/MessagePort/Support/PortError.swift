@@ -191,6 +191,9 @@ extension PortError.Code {
     /// The shared directory does not let this user register the name.
     public static let nameNotAllowed = Self(50, "nameNotAllowed")
 
+    /// A pool had no room for a loan until the limit (``MemoryPool``).
+    public static let poolFull = Self(51, "poolFull")
+
     package static let all: [Self] = [
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
@@ -199,7 +202,7 @@ extension PortError.Code {
         .malformedContent, .peerNotReading, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning,
         .bootstrapInvalid, .tooManyConnections, .connectionEnded, .descriptorsInFlight, .watchLimit, .nameWaitTimedOut,
         .activationInvalid,
-        .nameNotDeclared, .alreadyCheckedIn, .servedElsewhere, .notWatchable, .nameNotAllowed,
+        .nameNotDeclared, .alreadyCheckedIn, .servedElsewhere, .notWatchable, .nameNotAllowed, .poolFull,
     ]
 }
 

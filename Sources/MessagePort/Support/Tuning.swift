@@ -236,4 +236,23 @@ enum Tuning {
     /// How many times a process tries to lock a file. Each further time means that another owner removed the file
     /// meanwhile.
     static let lockAttempts = 100
+
+    // MARK: Memory in messages. Chosen, not measured.
+
+    /// The smallest slot of a pool, in bytes: a page, so that no two loans share one.
+    static let smallestSlot = 4096
+
+    /// Slots that are smaller share segments of this many bytes: a segment takes a descriptor, and a mapping in each
+    /// process that knows it.
+    static let smallestSegment = 1 << 20
+
+    /// How long a thread or task that waits for room in a pool waits at first before it checks what other processes have
+    /// returned; then twice as long each time.
+    static let firstReturnCheck = Duration.microseconds(50)
+
+    /// How long it waits at most between two such checks.
+    static let lastReturnCheck = Duration.milliseconds(2)
+
+    /// After this time memory of a pool that nobody uses is given back to the system.
+    static let idleMemoryTime = Duration.seconds(10)
 }

@@ -65,6 +65,13 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case handOver = 23
     /// From the port's end, after `moved`: the kernel says with it which process the port's owner is.
     case owner = 24
+    /// From a borrower, on the socket: the packet's descriptor is the page on which it notes the loans that it returns to
+    /// the lender whose number is the total length.
+    case returnPage = 25
+    /// From a borrower: it has returned the loan with the number `asks` to that lender.
+    case returned = 26
+    /// From a lender, with its number: the segment with the number `asks` has ended.
+    case segmentEnded = 27
 
     /// Whether `answers` has a token.
     var mayAnswer: Bool {
@@ -111,6 +118,21 @@ extension PacketHeader {
 
     /// The head of a packet with the read end of a pipe.
     static let presence = PacketHeader(kind: .presence, descriptorCount: 1)
+
+    /// The head of a packet with the page on which a borrower notes what it returns to the lender.
+    static func returnPage(to lender: UInt64) -> PacketHeader {
+        PacketHeader(kind: .returnPage, descriptorCount: 1, totalLength: lender)
+    }
+
+    /// A loan of the lender was returned; the component count says whether its segment is unknown.
+    static func returned(_ number: UInt64, to lender: UInt64, isSegmentUnknown: Bool) -> PacketHeader {
+        PacketHeader(kind: .returned, componentCount: isSegmentUnknown ? 1 : 0, asks: number, totalLength: lender)
+    }
+
+    /// A segment of the lender has ended, in which nothing was lent.
+    static func segmentEnded(_ number: UInt64, of lender: UInt64) -> PacketHeader {
+        PacketHeader(kind: .segmentEnded, asks: number, totalLength: lender)
+    }
 
     /// Whether it only wakes the ring's consumer: such a packet holds nothing else.
     var isWakeUp: Bool { self == PacketHeader(kind: .wakeUp) || self == PacketHeader(kind: .pathChange) }
@@ -184,12 +206,30 @@ enum ComponentKind: UInt8, Sendable {
     case sharedRight = 7
     /// A receive right, no bytes: the port is inside the next descriptor of the message.
     case receiveRight = 8
+    /// A loan of memory, for a component that follows: where it is. Before all other records.
+    case loan = 9
+    /// The same, with the segment's file and the end of a pipe: the next two descriptors.
+    case loanInNewSegment = 10
+    /// Memory that is lent: the next loan.
+    case lentMemory = 11
+    /// Memory that was copied: its bytes.
+    case copiedMemory = 12
+    /// Memory whose contents are sealed, how many bytes: its file is the next descriptor.
+    case sealedMemory = 13
 
     /// Whether it is a right, and not a component.
     var isReplyPort: Bool { self == .replyPort || self == .countedReplyPort }
     var isRight: Bool { self == .right || self == .countedRight || self == .sharedRight || isReplyPort }
     /// Whether it takes a descriptor, the end of a pipe.
     var isCounted: Bool { self == .countedRight || self == .countedReplyPort }
+
+    /// Whether it is the place of a loan, and not a component.
+    var isLoan: Bool { self == .loan || self == .loanInNewSegment }
+
+    /// Whether a message begins with a loan.
+    static func beginsWithLoan(_ payload: [UInt8]) -> Bool {
+        payload.first.flatMap { ComponentKind(rawValue: $0) }?.isLoan ?? false
+    }
 
     /// The bytes before a record's body.
     static let headSize = 8

@@ -45,17 +45,17 @@ package enum SystemProbe {
     /// - Parameter notExecutable: with `MFD_NOEXEC_SEAL`.
     /// - Throws: EINVAL before Linux 6.3, with that flag.
     package static func memory(notExecutable: Bool) throws(SystemError) {
-        _ = FileDescriptor(owning: try retrying(.memfd_create) { shim_memory_file(notExecutable) })
+        _ = FileDescriptor(owning: try retrying(.memfd_create) { unsafe shim_memory_file("port-probe", notExecutable) })
     }
 
     /// A memory file as rings need it: all its pages allocated (fallocate(2)), and sealed against new writers.
     ///
     /// - Throws: EINVAL before Linux 5.1, which has no such seal.
     package static func sealedMemory() throws(SystemError) {
-        let file = FileDescriptor(owning: try retrying(.memfd_create) { shim_memory_file(false) })
+        let file = FileDescriptor(owning: try retrying(.memfd_create) { unsafe shim_memory_file("port-probe", false) })
         _ = try retrying(.ftruncate) { ftruncate(file.raw, 4096) }
-        _ = try retrying(.fallocate) { shim_allocate(file.raw, 4096) }
-        _ = try retrying(.fcntl) { shim_seal(file.raw) }
+        _ = try retrying(.fallocate) { shim_allocate(file.raw, 0, 4096) }
+        _ = try retrying(.fcntl) { shim_seal(file.raw, false) }
     }
 
     /// pidfd_open(2), of this process.
