@@ -11,6 +11,8 @@
 //   hand-over DIRECTORY NAME              serves a name, and hands it over; "ready", "handed" (Moving.swift)
 //   take-over DIRECTORY NAME              serves the port that is handed over to it; "ready", "arrived as NAME"
 //   shuttle DIRECTORY NAME                serves a name, hands it over, and takes it over again (Moving.swift)
+//   borrow DIRECTORY NAME                 has borrowed memory, and replies memory of its own (Memory.swift); "ready"
+//   lend DIRECTORY NAME                   sends memory until the port ends (Memory.swift)
 //   hold DIRECTORY                        obeys its input's lines "take NAME", "free NAME", "find NAME"
 //   ask DIRECTORY NAME ID TEXT            sends a request; "reply TEXT"
 //   send DIRECTORY NAME COUNT             sends COUNT numbered notes, one way, and exits
@@ -79,6 +81,8 @@ do throws(PortError) {
     case ("hand-over", 2): try handOver(rest[0], rest[1])
     case ("take-over", 2): try takeOver(rest[0], rest[1])
     case ("shuttle", 2): try shuttle(rest[0], rest[1])
+    case ("borrow", 2): try borrow(rest[0], rest[1])
+    case ("lend", 2): try lend(rest[0], rest[1])
     case ("hold", 1): try hold(rest[0])
     case ("ask", 4): try ask(rest[0], rest[1], id: Int32(rest[2]) ?? 0, text: rest[3])
     case ("send", 3): try send(rest[0], rest[1], count: Int(rest[2]) ?? 0)
