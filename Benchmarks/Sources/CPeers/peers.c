@@ -14,6 +14,7 @@ const peer *peer_at(peer_case which, size_t index) {
         [peer_ipc_oneway] = {&zeromq_peers[which], &nng_peers[which]},
         [peer_ipc_request] = {&dbus_daemon_peers[which], &dbus_broker_peers[which], &grpc_peers[which]},
         [peer_cf_request] = {&sdbus_peers[which], &gnustep_peers[which]},
+        [peer_body] = {&zeromq_peers[peer_roundtrip], &nng_peers[peer_roundtrip]},
     };
     return index < 5 ? taking_part[which][index] : NULL;
 }

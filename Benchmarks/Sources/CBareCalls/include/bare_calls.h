@@ -106,6 +106,22 @@ bare_body_ring *_Nullable bare_body_ring_start(int64_t size, int past_caches, in
 int64_t bare_body_ring_send(bare_body_ring *_Nonnull ring, int64_t count, int64_t *_Nullable laps);
 void bare_body_ring_end(bare_body_ring *_Nonnull ring);
 
+// MARK: - bodies that one side writes and the other reads, neither of which sleeps
+
+/// Writes a word to all of `size` bytes, a multiple of eight.
+void bare_fill_words(void *_Nullable start, size_t size, uint64_t word);
+/// The sum of the words in `size` bytes, a multiple of eight.
+uint64_t bare_sum_words(const void *_Nullable start, size_t size);
+
+typedef struct bare_passes bare_passes;
+
+/// Starts a thread at a place that reads bodies of `size` bytes, a multiple of eight, where they were written; NULL when
+/// the system refuses.
+bare_passes *_Nullable bare_passes_start(size_t size, int place);
+/// Writes a body, and waits until the other side has read it, `count` times.
+int64_t bare_passes_run(bare_passes *_Nonnull passes, int64_t count, int64_t *_Nullable laps);
+void bare_passes_end(bare_passes *_Nonnull passes);
+
 // MARK: - a list behind a mutex
 
 typedef struct bare_queue bare_queue;

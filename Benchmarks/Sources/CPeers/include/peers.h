@@ -27,7 +27,9 @@ typedef struct peer {
 } peer;
 
 typedef enum peer_case {
-    peer_roundtrip, peer_oneway, peer_ipc_roundtrip, peer_ipc_oneway, peer_ipc_request, peer_cf_request
+    peer_roundtrip, peer_oneway, peer_ipc_roundtrip, peer_ipc_oneway, peer_ipc_request, peer_cf_request,
+    /// As peer_roundtrip, with libraries whose messages may have a body of any size.
+    peer_body
 } peer_case;
 
 /// The libraries that take part in a case; NULL when there is no such number.

@@ -45,6 +45,16 @@ extension Contestant {
             }, end: { bare_body_ring_end(ring) })
     }
 
+    /// Bodies of `size` bytes that this thread writes and another one reads, in the same memory.
+    static func bodyPasses(_ size: Int, on placement: Placement) throws -> Contestant {
+        guard let passes = bare_passes_start(size, placement.far.number) else { throw BenchmarkFailure("no thread") }
+        return Contestant(
+            name: "bare memory, the same passes",
+            run: { count, laps in
+                try placement.near.run { bare_passes_run(passes, Int64(count), laps?.filled(count)) }
+            }, end: { bare_passes_end(passes) })
+    }
+
     /// Messages of 64 bytes to another thread, each in memory of its own.
     static func queueStream() throws -> Contestant {
         guard let queue = bare_queue_start() else { throw BenchmarkFailure("no thread") }

@@ -30,5 +30,5 @@ struct Case {
     }
 
     /// All cases, in the order in which they are shown.
-    static var all: [Case] { inProcess + processes + scale + [idle] + counts + memory }
+    static var all: [Case] { inProcess + processes + loans + scale + [idle] + counts + memory }
 }

@@ -25,6 +25,12 @@ enum CountedStretch: String {
     case payload
     /// As `ipc.payload.16MiB`; for profilers.
     case largePayload = "large-payload"
+    /// As `process-round-trip`, with a loan of 1 MiB there; for profilers.
+    case processLoan = "process-loan"
+    /// As `ipc.loan.1MiB`, `ipc.loan.16MiB.filled` and `inproc.loan.1MiB`; for profilers.
+    case loan
+    case filledLoan = "filled-loan"
+    case threadLoan = "thread-loan"
     /// As `ipc.request`; for profilers.
     case processRequest = "process-request"
     /// As `inproc.request`; for profilers.
@@ -81,6 +87,10 @@ enum CountedStretch: String {
         case .busyProcessRoundTrip: try .portProcessPair(.adaptive)
         case .payload: try .portProcessPair(.adaptive, size: 1 << 20)
         case .largePayload: try .portProcessPair(.adaptive, size: 16 << 20)
+        case .processLoan: try .loanPair(1 << 20, waiting: .blocking, on: .anywhere)
+        case .loan: try .loanPair(1 << 20, on: .anywhere)
+        case .filledLoan: try .loanPair(16 << 20, .shared, .all, on: .anywhere)
+        case .threadLoan: try .loanThreadPair(1 << 20, on: .anywhere)
         case .processRequest: try .namedPort(.adaptive)
         case .request: try .portServer()
         case .cfRequest: try .cfMessagePort(on: .anywhere)

@@ -25,6 +25,10 @@ final class PortChild {
         case heap
         /// Ask the launcher, and reply then, whatever came of that.
         case askBack
+        /// Read the first and the last byte of the memory, and send 64 bytes back: as a reply if one is expected.
+        case ends
+        /// Read the whole memory, and send 64 bytes back.
+        case all
     }
 
     private let launcher: SendRight
@@ -82,6 +86,13 @@ private final class PortChildWork: @unchecked Sendable {
             case .askBack:
                 _ = try? launcher.request(short)
                 try? message.reply(short)
+            case .ends:
+                try BodyReader.readEnds(of: message)
+                if message.expectsReply { return try message.reply(short) }
+                try launcher.send(short, within: .seconds(10))
+            case .all:
+                try BodyReader.readAll(of: message)
+                try launcher.send(short, within: .seconds(10))
             case nil: break
             }
         } catch {

@@ -3,7 +3,7 @@
 
 /// A contestant does an operation many times and returns how long that took.
 struct Contestant {
-    let name: String
+    var name: String
     /// Whether single operations can be timed.
     var timesLaps = true
     /// Does it `count` times. With laps, records the time of each.
@@ -12,6 +12,13 @@ struct Contestant {
     let run: (_ count: Int, _ laps: Laps?) throws -> Int64
     /// Ends its threads and processes.
     var end: () -> Void = {}
+
+    /// The same under another name, where two contestants of a case have ports.
+    func named(_ name: String) -> Contestant {
+        var renamed = self
+        renamed.name = name
+        return renamed
+    }
 
     /// Whether a name is that of a contestant of plain system calls or memory, written in C.
     static func isBare(_ name: String) -> Bool { name.hasPrefix("bare ") }
