@@ -26,6 +26,7 @@ let examples = [
     "spawned": "Spawned",
     "restart": "Restart",
     "handover": "Handover",
+    "frames": "Frames",
 ]
 
 /// The programs in Examples that use FoundationPorts.

@@ -18,6 +18,7 @@ struct TranscriptTests {
         "CheckIn", "Greeter", "Listing-3-1", "Listing-3-2", "Listing-3-3", "Listing-3-10", "Listing-3-12",
         "Listing-3-16", "Listing-3-17", "ResidentThread", "ActivityTrace", "StallMonitor",
         "SingleInstance", "Notes", "WorkerPool", "Progress", "OtherLoops", "Spawned", "Restart", "Handover",
+        "Frames",
     ]
 
     /// Those that are run by `FoundationPortsTests`.
