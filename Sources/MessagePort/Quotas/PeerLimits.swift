@@ -26,7 +26,8 @@ public struct PeerLimits: Hashable, Sendable {
 
     /// The most bytes of its messages in the port's queue, or on their way into it, and of replies to it that it has
     /// not read: 64 MiB. What a message takes in memory besides its bytes counts too: 256 for the message, 72 for each
-    /// component, 256 more for a right. A message is received whole, so one may exceed the limit.
+    /// component, 256 more for a right. So does memory that a reply has lent to it and that it has not returned; what
+    /// would take more than half of the limit is copied. A message is received whole, so one may exceed the limit.
     public var queuedBytes = 64 << 20
 
     /// The most descriptors in its messages in the port's queue, or on their way into it, in replies to it that it has
