@@ -182,6 +182,27 @@ import Testing
         }
     }
 
+    @Test("a receiver that is gone leaves nothing at the pool, though other memory of the same segment is in use")
+    func departed() async throws {
+        try await onBench(over: .socket) { bench in
+            let pool = MemoryPool()
+            let port = try bench.port()
+            let busy = try pool.loan(10_000).freeze()
+            for _ in 0..<10 {
+                var right: SendRight? = try bench.right(to: port)
+                try right?.send(MachMessage(memory: filled(try pool.loan(10_000)).0))
+                var received: MachMessage? = try port.next()
+                right = nil
+                _ = try port.tryReceive()
+                #expect(received?.memory.first?.copy().first == 3)
+                received = nil
+                pool.waitUntilLent(12_288) { _ = try? port.tryReceive() }
+                #expect(pool.lenderCount == 0)
+            }
+            withExtendedLifetime(busy) {}
+        }
+    }
+
     @Test("memory of a reply stays as it was when its receiver drops the right, or the server ends its port")
     func endedReply() async throws {
         try await onBench(over: .socket) { bench in

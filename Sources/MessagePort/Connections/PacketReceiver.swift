@@ -367,7 +367,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         case .portMoved:
             if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
             connection.sender.credit.portDidMove()
-            connection.sharedMemory.object?.lender.borrowerMayHaveMoved()
+            connection.sharedMemory.object?.ownerMayHaveMoved()
             connection.loseRings(&state.channel.path)
             state.channel.awaitsOwner = true
             connection.passCredentials(true)

@@ -6,40 +6,58 @@ import Synchronization
 
 /// The memory that each end of a connection has lent to the other.
 final class ConnectionMemory: Sendable {
-    /// How many lenders the other end may have: one, and another for each process to which its port has moved.
-    private static let borrowerLimit = 8
+    /// How many lenders the other end may have at a time: one, and another when its port has moved.
+    private static let borrowerLimit = 2
+
+    private struct State {
+        /// By their lenders' numbers.
+        var borrowers: [UInt64: MemoryBorrower] = [:]
+        var isClosed = false
+    }
 
     let lender: MemoryLender
-    /// By their lenders' numbers.
-    private let borrowers = Mutex<[UInt64: MemoryBorrower]>([:])
+    private let state = Mutex(State())
 
     init(over connection: SocketConnection) { lender = MemoryLender(over: connection) }
 
-    /// What borrows of a lender, as far as it has lent something; nil for one lender too many.
+    /// What borrows of a lender; nil for one lender too many.
     func borrower(from lender: UInt64, over connection: SocketConnection) -> MemoryBorrower? {
-        borrowers.withLock { borrowers in
-            if let known = borrowers[lender] { return known }
-            if borrowers.count >= Self.borrowerLimit { return nil }
+        let (found, isClosed) = state.withLock { state -> (MemoryBorrower?, Bool) in
+            if let known = state.borrowers[lender] { return (known, false) }
+            if state.borrowers.count >= Self.borrowerLimit { return (nil, false) }
             let made = MemoryBorrower(from: lender, over: connection)
-            borrowers[lender] = made
-            return made
+            if !state.isClosed { state.borrowers[lender] = made }
+            return (made, state.isClosed)
         }
+        if isClosed { found?.close() }
+        return found
     }
 
     /// The same, if it has lent something.
-    func knownBorrower(from lender: UInt64) -> MemoryBorrower? { borrowers.withLock { $0[lender] } }
+    func knownBorrower(from lender: UInt64) -> MemoryBorrower? { state.withLock { $0.borrowers[lender] } }
 
     /// For tests: how many segments are mapped.
-    var segmentCount: Int { borrowers.withLock { $0.values.reduce(0) { $0 + $1.segmentCount } } }
+    var segmentCount: Int { state.withLock { $0.borrowers.values.reduce(0) { $0 + $1.segmentCount } } }
+
+    /// The port at the other end may have moved: its new process lends anew, and knows nothing of what this end has.
+    func ownerMayHaveMoved() {
+        closeBorrowers(forGood: false)
+        lender.borrowerMayHaveMoved()
+    }
 
     /// The connection has ended. What is lent stays so until it is returned, or nobody has it.
     func close() {
-        let ended = borrowers.withLock { borrowers in
-            defer { borrowers = [:] }
-            return borrowers
+        closeBorrowers(forGood: true)
+        lender.close()
+    }
+
+    private func closeBorrowers(forGood: Bool) {
+        let ended = state.withLock { state in
+            if forGood { state.isClosed = true }
+            defer { state.borrowers = [:] }
+            return state.borrowers
         }
         for borrower in ended.values { borrower.close() }
-        lender.close()
     }
 }
 

@@ -68,6 +68,7 @@ extension SocketConnection {
         sink?.sockets?.releaseRings(of: self)
         if isClosed { return }
         receiver.credit.allowRename()
+        sharedMemory.object?.lender.borrowerMayHaveMoved()
         announceMove()
     }
 

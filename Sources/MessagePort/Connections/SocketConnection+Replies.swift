@@ -166,7 +166,8 @@ extension SocketConnection: ReplyConnection {
             didNotSend(transmission)
             throw error
         }
-        didSend(transmission)
+        // At the right's end it may be in the backlog, which waits between the pieces of a message.
+        if isPortsEnd { didSend(transmission) } else { didSend(token: transmission.asks) }
     }
 
     /// Notes what receives the reply to the message that is about to be sent.

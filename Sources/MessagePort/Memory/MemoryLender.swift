@@ -39,6 +39,8 @@ struct LentMemory: Sendable {
     let record: LoanRecord
     /// The segment's file, and the end of the pipe; none where the borrower has them.
     var descriptors: [SharedDescriptor]
+    /// How often the borrower may have moved before.
+    let moveCount: Int
 }
 
 final class MemoryLender: Sendable {
@@ -70,6 +72,10 @@ final class MemoryLender: Sendable {
         /// Where the borrower notes what it has returned.
         var pages: [ReturnPage] = []
         var segments: [UInt64: Segment] = [:]
+        /// Segments that were forgotten, and of which the borrower is not notified yet.
+        var leaving: Set<UInt64> = []
+        /// How often the borrower may have moved.
+        var moveCount = 0
         var pools: [ObjectIdentifier: MemoryPool] = [:]
         /// The read end reports that nobody has any of it.
         var pipe: SharedDescriptor?
@@ -118,14 +124,15 @@ final class MemoryLender: Sendable {
             if !connection.chargeLoan(of: count, &charge) { return nil }
         }
         let (segment, pool) = (slot.segment, slot.pool)
-        let result = state.withLock { state -> (LentMemory, isFirst: Bool, ended: UInt64?)? in
-            guard state.mayLend, let end = state.end else { return nil }
+        let result = state.withLock { state -> (LentMemory, mustSetAlarm: Bool, ended: UInt64?)? in
+            guard state.mayLend, let end = state.end, !state.leaving.contains(segment.number) else { return nil }
             var ended: UInt64?
             if state.segments[segment.number] == nil, state.segments.count >= Self.segmentLimit {
                 // One of which nothing is lent makes room.
                 ended = state.segments.first { $0.value.loanCount == 0 }?.key
                 guard let ended else { return nil }
                 state.segments[ended] = nil
+                state.leaving.insert(ended)
             }
             let isKnown = state.segments[segment.number]?.isKnown ?? false
             let bringsFile = !isKnown && mayBringFile
@@ -135,16 +142,19 @@ final class MemoryLender: Sendable {
             let record = LoanRecord(
                 lender: id, number: number, segment: segment.number, segmentSize: segment.size, offset: slot.offset,
                 count: count)
+            // Under the lock: so each of the two knows the other, or neither does.
             let isFirst = state.pools.updateValue(pool, forKey: ObjectIdentifier(pool)) == nil
-            return (LentMemory(record: record, descriptors: bringsFile ? [file, end] : []), isFirst, ended)
+            let mustSetAlarm = isFirst && pool.add(self)
+            let lent = LentMemory(
+                record: record, descriptors: bringsFile ? [file, end] : [], moveCount: state.moveCount)
+            return (lent, mustSetAlarm, ended)
         }
-        guard let (memory, isFirst, ended) = result else { return nil }
-        if isFirst {
-            pool.add(self)
-            // The loans of the others may have ended meanwhile, and the connection.
-            leavePoolsIfDone()
+        guard let (memory, mustSetAlarm, ended) = result else { return nil }
+        if mustSetAlarm { pool.setAlarm() }
+        if let ended {
+            connection.enqueue(OutgoingPacket(header: .segmentEnded(ended, of: id)))
+            _ = state.withLock { $0.leaving.remove(ended) }
         }
-        if let ended { connection.enqueue(OutgoingPacket(header: .segmentEnded(ended, of: id))) }
         return memory
     }
 
@@ -161,8 +171,8 @@ final class MemoryLender: Sendable {
     /// The message with these loans was sent. What was returned since may have been lost on the way, with its file.
     func didSend(_ loans: [LentMemory]) {
         state.withLock { state in
-            for loan in loans where !loan.descriptors.isEmpty && state.table.contains(loan.record.number) {
-                state.segments[loan.record.segment]?.isKnown = true
+            for loan in loans where !loan.descriptors.isEmpty && loan.moveCount == state.moveCount {
+                if state.table.contains(loan.record.number) { state.segments[loan.record.segment]?.isKnown = true }
             }
         }
     }
@@ -195,9 +205,9 @@ final class MemoryLender: Sendable {
     ///
     /// - Returns: false when it is none.
     func accept(_ file: SharedDescriptor?) -> Bool {
-        if state.withLock({ $0.pages.count >= Self.pageLimit }) { return true }
+        let hasRoom = state.withLock { $0.pages.count < Self.pageLimit }
         do throws(SystemError) {
-            if let file {
+            if let file, hasRoom {
                 guard let page = try ReturnPage.map(file) else { return false }
                 state.withLock { $0.pages.append(page) }
                 return true
@@ -211,6 +221,7 @@ final class MemoryLender: Sendable {
     /// The port may have moved: then its new process knows no segment.
     func borrowerMayHaveMoved() {
         state.withLock { state in
+            state.moveCount += 1
             for number in state.segments.keys { state.segments[number]?.isKnown = false }
         }
     }
@@ -226,7 +237,12 @@ final class MemoryLender: Sendable {
     /// Takes back what the borrower has returned; with `isThorough` also what it has said, or the kernel.
     func collectReturned(isThorough: Bool) {
         if forkGuard.isInherited || !isLending { return }
-        if removeReturned() || !isThorough { return }
+        if removeReturned() {
+            // After the end of the connection nothing else removes it from its pools.
+            if connection.object == nil { leavePoolsIfDone() }
+            return
+        }
+        if !isThorough { return }
         // Perhaps its page has come, or the end.
         connection.object?.receiveUnlessReceiving()
         removeAllIfAbandoned()
@@ -284,13 +300,16 @@ final class MemoryLender: Sendable {
                 needed.insert(segment.pool)
             }
             let left = state.pools.filter { !needed.contains($0.key) }
-            for key in left.keys { state.pools[key] = nil }
+            for (key, pool) in left {
+                state.pools[key] = nil
+                pool.remove(self)
+            }
             let isDone = hasEnded && state.table.count == 0
             if isDone { state.pages = [] }
             return (Array(left.values), isDone ? state.unwatch.take() : nil)
         }
         unwatch?()
-        for pool in left { pool.remove(self) }
+        withExtendedLifetime(left) {}  // released without the lock
     }
 }
 

@@ -26,6 +26,8 @@ import Synchronization
 /// - Important: Each process to which memory of a pool was sent can read all of that pool's memory, also what was lent to
 ///   others. Use a pool for each group of processes that may see the same. And it reads what the pool's process writes at
 ///   any time: ``MessageMemory/Grade``.
+/// - Important: Where a pool has no room, its calls receive what other processes have sent over connections that have its
+///   memory, as a run loop does: call them with no lock held.
 /// - Important: Thread safety: any thread. A forked child cannot use its parent's pool: ``PortError/Code/forkedProcess``.
 /// - Important: Source of the behaviour: Mach's `mach_msg_ool_descriptor_t`; loans as in iceoryx2.
 public final class MemoryPool: Sendable {
@@ -240,7 +242,8 @@ extension MemoryPool {
 
     // MARK: Idle memory
 
-    private func setAlarm() {
+    /// Called without a lock.
+    func setAlarm() {
         let alarm = AlarmClock.shared.set(for: .after(Tuning.idleMemoryTime)) { [weak self] in self?.alarmDidRing() }
         let superfluous = state.withLock { state in
             if state.alarm != nil { return true }
@@ -254,11 +257,11 @@ extension MemoryPool {
         if forkGuard.isInherited { return }
         collectReturned(isThorough: true)
         endIdle(since: .after(.zero - Tuning.idleMemoryTime))
-        let (hasIdle, lenders) = state.withLock { state in
+        let (hasIdle, hasLenders) = state.withLock { state in
             state.alarm = nil
-            return (state.slots.hasIdleSegment, state.lenders)
+            return (state.slots.hasIdleSegment, !state.lenders.isEmpty)
         }
-        if hasIdle || lenders.contains(where: { $0.isLending }) { setAlarm() }
+        if hasIdle || hasLenders { setAlarm() }
     }
 
     private func endIdle(since instant: MonotonicInstant) {
@@ -274,16 +277,21 @@ extension MemoryPool {
 
     // MARK: Other processes
 
-    /// Memory of the pool was lent through a connection.
-    func add(_ lender: MemoryLender) {
-        let mustSet = state.withLock { state in
+    /// Memory of the pool was lent through a connection. Called under the lender's lock.
+    ///
+    /// - Returns: whether an alarm is to be set.
+    func add(_ lender: MemoryLender) -> Bool {
+        state.withLock { state in
             if !state.lenders.contains(where: { $0 === lender }) { state.lenders.append(lender) }
             return state.alarm == nil
         }
-        if mustSet { setAlarm() }
     }
 
-    /// The connection has ended.
+    /// For tests: through how many connections memory is lent, or known.
+    var lenderCount: Int { state.withLock { $0.lenders.count } }
+
+    /// Nothing of the pool is lent through a connection, and it knows no segment, or has ended. Called under the lender's
+    /// lock.
     func remove(_ lender: MemoryLender) { state.withLock { $0.lenders.removeAll { $0 === lender } } }
 
     /// Takes back what other processes have returned.
