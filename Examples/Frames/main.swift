@@ -20,8 +20,9 @@ do {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("frames-\(UUID().uuidString)")
             .path
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        try produce(writingTo: directory)
+        let result = Result { try produce(writingTo: directory) }
+        try FileManager.default.removeItem(atPath: directory)
+        try result.get()
     }
 } catch {
     FileHandle.standardError.write(Data("frames: \(error)\n".utf8))
