@@ -69,34 +69,22 @@ struct EncodedMessage: Sendable {
                 guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
                 message.parts.append(.descriptor(descriptor))
             case .receiveRight:
-                guard body.isEmpty, let descriptor = unclaimed.popFirst(), let right = restore(descriptor) else {
-                    return nil
-                }
+                guard body.isEmpty, let right = unclaimed.popFirst().flatMap(restore) else { return nil }
                 message.parts.append(right)
             // They were borrowed when the message began, and the files mapped: all are in its first packet.
-            case .loan where loanCount <= loans.count && message.parts.isEmpty && message.replyPort == nil: break
-            case .loanInNewSegment where loanCount <= loans.count && message.parts.isEmpty && message.replyPort == nil:
+            case .loan, .loanInNewSegment:
+                guard loanCount <= loans.count, message.parts.isEmpty, message.replyPort == nil else { return nil }
+                if kind == .loan { break }
                 if unclaimed.popFirst() == nil || unclaimed.popFirst() == nil { return nil }
-            case .loan, .loanInNewSegment: return nil
-            case .lentMemory:
-                guard body.isEmpty, let memory = unclaimedLoans.popFirst() else { return nil }
-                message.parts.append(.memory(memory))
-            case .copiedMemory where position > payload.count: message.parts.append(.memory(MessageMemory(tail)))
-            case .copiedMemory: message.parts.append(.memory(MessageMemory(Array(payload[body]))))
-            case .sealedMemory:
-                guard body.count == MessageMemory.sizeOfCount, let file = unclaimed.popFirst(),
-                    let memory = map(file, Array(payload[body]).littleEndian(at: 0))
-                else { return nil }
+            case .lentMemory, .copiedMemory, .sealedMemory:
+                let bytes = position > payload.count ? tail : Array(payload[body])
+                guard let memory = Self.memory(kind, bytes, &unclaimed, &unclaimedLoans, map) else { return nil }
                 message.parts.append(.memory(memory))
             case .right, .countedRight, .sharedRight, .replyPort, .countedReplyPort:
                 guard let address = Self.address(payload[body]) else { return nil }
-                var end: SharedDescriptor?
                 if kind.isCounted { ends[address] = unclaimed.popFirst() }
-                if kind.isCounted || kind == .sharedRight {
-                    guard let known = ends[address] else { return nil }
-                    end = known
-                }
-                guard let right = try resolve(address, end) else { return nil }
+                let end = kind.hasEnd ? ends[address] : nil
+                guard kind.hasEnd == (end != nil), let right = try resolve(address, end) else { return nil }
                 if !kind.isReplyPort {
                     message.parts.append(.right(right))
                 } else if message.replyPort == nil, message.parts.isEmpty {
@@ -110,6 +98,20 @@ struct EncodedMessage: Sendable {
             return nil
         }
         return message
+    }
+
+    /// The memory of a record: the next loan, its bytes, or what is in the next descriptor.
+    private static func memory(
+        _ kind: ComponentKind, _ bytes: [UInt8], _ unclaimed: inout ArraySlice<SharedDescriptor>,
+        _ loans: inout ArraySlice<MessageMemory>, _ map: (SharedDescriptor, UInt64) -> MessageMemory?
+    ) -> MessageMemory? {
+        switch kind {
+        case .copiedMemory: return MessageMemory(bytes)
+        case .lentMemory: return bytes.isEmpty ? loans.popFirst() : nil
+        default:
+            guard bytes.count == MessageMemory.sizeOfCount, let file = unclaimed.popFirst() else { return nil }
+            return map(file, bytes.littleEndian(at: 0))
+        }
     }
 
     /// The body of a small payload that is one record of bytes; nil for others, which stay as they are.

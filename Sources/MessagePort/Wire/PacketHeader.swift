@@ -223,6 +223,9 @@ enum ComponentKind: UInt8, Sendable {
     /// Whether it takes a descriptor, the end of a pipe.
     var isCounted: Bool { self == .countedRight || self == .countedReplyPort }
 
+    /// Whether it has the end of a pipe: its own, or that of a record before it.
+    var hasEnd: Bool { isCounted || self == .sharedRight }
+
     /// Whether it is the place of a loan, and not a component.
     var isLoan: Bool { self == .loan || self == .loanInNewSegment }
 
