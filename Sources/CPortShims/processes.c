@@ -62,11 +62,7 @@ static void count_fork(void) { shim_forks++; }
 /* The C library calls count_fork in each new child, before fork returns there: no other thread exists then. */
 __attribute__((constructor)) static void register_count(void) { pthread_atfork(NULL, NULL, count_fork); }
 
-
-static _Thread_local void *thread_cache;
-
-void *shim_thread_cache(void) { return thread_cache; }
-void shim_set_thread_cache(void *cache) { thread_cache = cache; }
+_Thread_local void *shim_thread_pointer;
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)

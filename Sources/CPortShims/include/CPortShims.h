@@ -145,10 +145,16 @@ static inline unsigned shim_fork_count(void) {
     return shim_forks;
 }
 /* The calling thread's pointer, faster than pthread_getspecific: it is not released when the thread ends. */
-void *shim_thread_cache(void);
+static inline void *shim_thread_cache(void) {
+    extern _Thread_local void *shim_thread_pointer;
+    return shim_thread_pointer;
+}
+static inline void shim_set_thread_cache(void *cache) {
+    extern _Thread_local void *shim_thread_pointer;
+    shim_thread_pointer = cache;
+}
 /* Whether the build is without the thread sanitizer and the address sanitizer. */
 _Bool shim_pools_memory(void);
-void shim_set_thread_cache(void *cache);
 int shim_allowed_processor_count(void);
 /* Prefetches two lines of memory for writing. On x86-64 the compiler's builtin prefetches them for reading, unless it
  * may assume that the processor has the instruction; all current processors have it, or ignore it. */

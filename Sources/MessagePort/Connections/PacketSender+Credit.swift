@@ -11,10 +11,6 @@ import Synchronization
 // MARK: - Turns
 
 extension PacketSender {
-    /// Whether a message is being sent in pieces, and its sender lets others in between.
-    /// After a message that was given up, the thread that finds this false finds its abort in the backlog.
-    var isWithinLargeMessage: Bool { betweenPieces.load(ordering: .acquiring) >= 0 }
-
     func waitForRoom(for message: borrowing Transmission, until deadline: MonotonicInstant) throws(PortError) {
         holderWillBlock(for: message)
         defer { holderDidContinue(for: message) }
@@ -142,9 +138,6 @@ extension PacketSender {
 // MARK: - Grants and room
 
 extension PacketSender {
-    /// Whether a message for the port has to wait for a grant, or behind a sender that does.
-    var mustAwaitCredit: Bool { !isPortsEnd && (!credit.mayBegin || credit.line.isLocked) }
-
     func mustAwaitCredit(_ message: borrowing Transmission) -> Bool {
         if !message.isForPort || message.isBegun { return false }
         return message.isFirstInLine ? !credit.mayBegin : mustAwaitCredit

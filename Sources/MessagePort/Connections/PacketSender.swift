@@ -62,6 +62,13 @@ struct PacketSender: ~Copyable, Sendable {
         backlog = BacklogLock(countedIn: isPortsEnd ? .current : nil)
     }
 
+    /// Whether a message is being sent in pieces, and its sender lets others in between.
+    /// After a message that was given up, the thread that finds this false finds its abort in the backlog.
+    var isWithinLargeMessage: Bool { betweenPieces.load(ordering: .acquiring) >= 0 }
+
+    /// Whether a message for the port has to wait for a grant, or behind a sender that does.
+    var mustAwaitCredit: Bool { !isPortsEnd && (!credit.mayBegin || credit.line.isLocked) }
+
     // MARK: Messages
 
     /// Sends a plain message, if it is not large and the lock is free. Where the ring has room this costs a third of
@@ -362,30 +369,6 @@ struct PacketSender: ~Copyable, Sendable {
     private func failUnread(_ connection: SocketConnection) throws(PortError) {
         endBecauseUnread(connection)
         throw PortError(.deadName)
-    }
-
-    /// Sends a packet now, before the next message, or when there is room. A peer whose backlog is over the limit does
-    /// not read, and would make this process retain ever more: the connection ends.
-    func enqueue(_ packet: OutgoingPacket, over connection: SocketConnection) {
-        if enqueueIfAllowed([packet]) { return flush(over: connection) }
-        endBecauseUnread(connection)
-        if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
-    }
-
-    /// - Returns: false when the backlog is over its limit already.
-    private func enqueueIfAllowed(_ packets: [OutgoingPacket]) -> Bool {
-        let limit = isPortsEnd ? Self.replyBacklogLimit : Self.backlogLimit
-        return backlog.withLock { backlog in
-            if backlog.size > limit { return false }
-            for packet in packets { backlog.append(packet) }
-            return true
-        }
-    }
-
-    /// Ends a connection whose peer does not read what it is sent.
-    func endBecauseUnread(_ connection: SocketConnection) {
-        connection.close(PortError(.peerNotReading))
-        dropBacklog(over: connection)
     }
 
     /// Sends a packet if there is room now and nothing else is being sent; otherwise drops it.

@@ -97,6 +97,30 @@ struct BacklogLock: ~Copyable, Sendable {
 // MARK: - Sending it
 
 extension PacketSender {
+    /// Sends a packet now, before the next message, or when there is room. A peer whose backlog is over the limit does
+    /// not read, and would make this process retain ever more: the connection ends.
+    func enqueue(_ packet: OutgoingPacket, over connection: SocketConnection) {
+        if enqueueIfAllowed([packet]) { return flush(over: connection) }
+        endBecauseUnread(connection)
+        if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
+    }
+
+    /// - Returns: false when the backlog is over its limit already.
+    func enqueueIfAllowed(_ packets: [OutgoingPacket]) -> Bool {
+        let limit = isPortsEnd ? Self.replyBacklogLimit : Self.backlogLimit
+        return backlog.withLock { backlog in
+            if backlog.size > limit { return false }
+            for packet in packets { backlog.append(packet) }
+            return true
+        }
+    }
+
+    /// Ends a connection whose peer does not read what it is sent.
+    func endBecauseUnread(_ connection: SocketConnection) {
+        connection.close(PortError(.peerNotReading))
+        dropBacklog(over: connection)
+    }
+
     /// Sends as much of the backlog as there is room for. The caller holds the lock.
     ///
     /// - Returns: whether all was sent.

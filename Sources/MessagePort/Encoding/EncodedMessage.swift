@@ -84,14 +84,9 @@ struct EncodedMessage: Sendable {
                 guard let address = Self.address(payload[body]) else { return nil }
                 if kind.isCounted { ends[address] = unclaimed.popFirst() }
                 let end = kind.hasEnd ? ends[address] : nil
-                guard kind.hasEnd == (end != nil), let right = try resolve(address, end) else { return nil }
-                if !kind.isReplyPort {
-                    message.parts.append(.right(right))
-                } else if message.replyPort == nil, message.parts.isEmpty {
-                    message.replyPort = right
-                } else {
-                    return nil
-                }
+                guard kind.hasEnd == (end != nil), let right = try resolve(address, end),
+                    message.add(right, isReplyPort: kind.isReplyPort)
+                else { return nil }
             }
         }
         guard unclaimed.isEmpty, unclaimedLoans.isEmpty, message.parts.count == componentCount, position == size else {
@@ -171,5 +166,18 @@ struct EncodedMessage: Sendable {
 
     private static func address(_ body: ArraySlice<UInt8>) -> PortAddress? {
         String(validating: body, as: UTF8.self).flatMap { PortAddress(received: $0) }
+    }
+}
+
+extension MachMessage {
+    /// Adds a decoded right; false when a reply port is not the only one, or not before all components.
+    fileprivate mutating func add(_ right: SendRight, isReplyPort: Bool) -> Bool {
+        guard isReplyPort else {
+            parts.append(.right(right))
+            return true
+        }
+        guard replyPort == nil, parts.isEmpty else { return false }
+        replyPort = right
+        return true
     }
 }
