@@ -166,18 +166,8 @@ import Testing
     @Test("a client that the former owner had not accepted learns that the port has another one")
     func waitingClient() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port()
-            _ = try port.localPort.address(in: bench.directory)
-            let move = try #require(try port.beginMove(to: nil, with: nil, besides: nil, until: Watchdog.deadline))
             // It connects while the port is on its way: nothing accepts it.
-            let peer = try RawPeer(to: port, on: bench)
-            let room = ResourceUsage(bytes: .max, descriptors: .max)
-            let (component, arrival, _) = try MachMessage.Component.receiveRight(
-                arrivingIn: move.descriptor, room: room)
-            #expect(PortTransfer.take(arrival.socket))
-            move.commit()
-            arrival.complete()
-            let moved = try #require(MachMessage(components: [component]).receiveRights.first)
+            let (moved, peer) = try bench.move(try bench.port()) { try RawPeer(to: $0, on: bench) }
             try peer.send(MachMessage(id: 1), asks: 1)
             try moved.next().reply(MachMessage())
             #expect(try peer.nextPacket(skipping: [])?.header.kind == .moved)
@@ -189,6 +179,22 @@ import Testing
             try moved.next().reply(MachMessage())
             #expect(try late.nextPacket(skipping: [])?.header.kind == .message)
             moved.invalidate()
+        }
+    }
+
+    @Test("a client that the former owner had not accepted learns so before its offer of rings is answered")
+    func waitingClientWithRings() async throws {
+        try await onBench(over: .ring) { bench in
+            let (moved, remote) = try bench.move(try bench.port()) {
+                try bench.connect(to: $0.localPort.address(in: bench.directory))
+            }
+            let (right, worker) = (SendRight(remote), Worker())
+            moved.setHandler { _, message in try? message.reply(MachMessage(id: message.id)) }
+            try moved.schedule(on: worker.loop)
+            for id in Int32(0)..<3 { #expect(try right.ask(MachMessage(id: id)).id == id) }
+            #expect(try remote.reached().hasRings)
+            moved.invalidate()
+            try worker.end()
         }
     }
 
@@ -357,6 +363,25 @@ import Testing
             #expect(try moved.next().id == 2)
             moved.invalidate()
         }
+    }
+}
+
+extension Bench {
+    /// Moves a port; `body` is called while it is on its way.
+    ///
+    /// - Returns: the port at its new owner, and the result of `body`.
+    fileprivate func move<Result>(
+        _ port: MachPort, meanwhile body: (MachPort) throws -> Result
+    ) throws -> (MachPort, Result) {
+        _ = try port.localPort.address(in: directory)
+        let move = try #require(try port.beginMove(to: nil, with: nil, besides: nil, until: Watchdog.deadline))
+        let result = try body(port)
+        let room = ResourceUsage(bytes: .max, descriptors: .max)
+        let (component, arrival, _) = try MachMessage.Component.receiveRight(arrivingIn: move.descriptor, room: room)
+        #expect(PortTransfer.take(arrival.socket))
+        move.commit()
+        arrival.complete()
+        return (try #require(MachMessage(components: [component]).receiveRights.first), result)
     }
 }
 

@@ -145,8 +145,8 @@ extension SocketConnection {
         enqueue(OutgoingPacket(header: PacketHeader(kind: .owner)))
     }
 
-    /// The same for one that had connected, and was not accepted, when the port was another process's: when its first message
-    /// has come. One that only asks awaits nothing but an answer.
+    /// The same for one that had connected, and was not accepted, when the port was another process's: when its first message,
+    /// or its offer of rings before that, has come. One that only asks awaits nothing but an answer.
     func announceMoveIfDue() {
         guard mustAnnounceMove.load(ordering: .relaxed), mustAnnounceMove.exchange(false, ordering: .relaxed) else {
             return

@@ -56,6 +56,8 @@ extension SocketConnection {
     {
         guard isPortsEnd, !path.wasOffered, 1...2 ~= header.descriptorCount else { return false }
         path.didOffer()
+        // First: a client that gets the answer and then learns of a move forgets the rings, and offers others.
+        announceMoveIfDue()
         var answer = OutgoingPacket(header: PacketHeader(kind: .ringAnswer))
         if header.totalLength == UInt64(SharedRing.memorySize), RingPolicy.standard != .never,
             let memory = descriptors.flatMap(Self.mapMemory), let sockets = sink?.sockets,
