@@ -43,7 +43,7 @@ enum SentCount {
     ///
     /// - Returns: its number, and the file for the port.
     static func make() throws(SystemError) -> (word: SharedWord, file: SharedDescriptor) {
-        let (memory, file) = try SharedMemory.make(size: size)
+        let (memory, file) = try SharedMemory.make(size: size, name: "port-sent")
         return (SharedWord(memory, at: 0), file)
     }
 
@@ -63,7 +63,9 @@ final class GrantPage: Sendable {
     /// For clients.
     let file: SharedDescriptor  // immutable
 
-    init() throws(SystemError) { (memory, file) = try SharedMemory.make(size: Self.count * Self.stride) }
+    init() throws(SystemError) {
+        (memory, file) = try SharedMemory.make(size: Self.count * Self.stride, name: "port-grants")
+    }
 
     /// The number of a connection; nil beyond the page.
     func word(at index: Int) -> SharedWord? {
