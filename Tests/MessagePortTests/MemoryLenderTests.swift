@@ -41,6 +41,26 @@ import Testing
         #expect(lender.lend(try slot(of: pool), count: 1, mayBringFile: true)?.descriptors.isEmpty == true)
     }
 
+    @Test("only what the borrower has is lent as known: not before its file was sent, after a move, or at the end")
+    func known() throws {
+        let (lender, pool) = (MemoryLender(over: Connection()), MemoryPool())
+        #expect(lender.lendKnown(try slot(of: pool), count: 1, nil) == nil)
+        let first = try #require(lender.lend(try slot(of: pool), count: 1, mayBringFile: true))
+        #expect(lender.lendKnown(try slot(of: pool), count: 1, nil) == nil)
+        lender.didSend([first])
+        let second = try #require(lender.lendKnown(try slot(of: pool), count: 1, nil))
+        #expect(second.number == 2 && second.segment == first.record.segment && second.offset != first.record.offset)
+        #expect(pool.lentByteCount == 2 * 4096)
+        lender.withdraw(second)
+        #expect(pool.lentByteCount == 4096)
+        lender.borrowerMayHaveMoved()
+        #expect(lender.lendKnown(try slot(of: pool), count: 1, nil) == nil)
+        lender.withdraw(first.record)
+        lender.close()
+        #expect(lender.lendKnown(try slot(of: pool), count: 1, nil) == nil)
+        #expect(pool.lentByteCount == 0 && pool.lenderCount == 0)
+    }
+
     @Test("a borrower that has lost the file before its sender knows that the message was sent gets it again")
     func lostBeforeSent() throws {
         let (lender, pool) = (MemoryLender(over: Connection()), MemoryPool())

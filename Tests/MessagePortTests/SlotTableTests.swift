@@ -112,6 +112,20 @@ import Testing
         #expect(table.removeAll { _ in true }.count == 510 && table.count == 0)
     }
 
+    @Test("what was returned is removed one by one, from the end, though others are added and removed meanwhile")
+    func oneByOne() throws {
+        var table = LendTable<Int>()
+        for loan in 1...9 { _ = table.add(loan) }
+        var (position, removed) = (Int.max, [Int]())
+        while let loan = table.removeLast(before: &position, where: { $0 % 2 == 1 }) {
+            removed.append(loan)
+            if loan == 7 { #expect(table.remove(8) == 8 && table.add(10) == 10) }
+        }
+        #expect(removed.sorted() == [1, 3, 5, 7, 9] && position == 0)
+        #expect([2, 4, 6, 10].allSatisfy { table.contains($0) } && table.count == 4)
+        #expect(table.removeLast(before: &position) { _ in true } == nil)
+    }
+
     @Test("a record of a loan that is not within its segment is none")
     func records() {
         func record(_ number: UInt64 = 1, size: Int = 8192, offset: Int = 4096, count: Int = 4096) -> LoanRecord? {

@@ -21,12 +21,13 @@ struct LendTable<Loan: Sendable>: Sendable {
     private var lastNumber: UInt64 = 0
 
     var count: Int { entries.count }
+    var isFull: Bool { count >= Self.limit }
 
     /// Adds a loan.
     ///
     /// - Returns: its number; nil when there are too many.
     mutating func add(_ loan: Loan) -> UInt64? {
-        if count >= Self.limit { return nil }
+        if isFull { return nil }
         if positions.isEmpty { positions = Array(repeating: 0, count: Self.limit) }
         repeat { lastNumber += 1 } while positions[Self.place(of: lastNumber)] != 0
         entries.append(Entry(number: lastNumber, loan: loan))
@@ -40,6 +41,17 @@ struct LendTable<Loan: Sendable>: Sendable {
     ///
     /// - Returns: nil when there is none of that number any more.
     mutating func remove(_ number: UInt64) -> Loan? { position(of: number).map { removeEntry(at: $0) } }
+
+    /// Removes the last loan before a position whose number was returned; the position is moved there. What is removed from
+    /// one position takes the last loan's, so a scan from the end meets each loan once.
+    mutating func removeLast(before position: inout Int, where isReturned: (UInt64) -> Bool) -> Loan? {
+        position = min(position, entries.count)
+        while position > 0 {
+            position -= 1
+            if isReturned(entries[position].number) { return removeEntry(at: position) }
+        }
+        return nil
+    }
 
     /// Removes the loans whose numbers were returned.
     mutating func removeAll(where isReturned: (UInt64) -> Bool) -> [Loan] {

@@ -61,6 +61,7 @@ final class MemoryLender: Sendable {
 
     /// A segment that was sent.
     private struct Segment {
+        let number: UInt64
         /// Whether a message with its file was sent as a whole.
         var isKnown = false
         var loanCount = 0
@@ -71,12 +72,13 @@ final class MemoryLender: Sendable {
         var table = LendTable<Loan>()
         /// Where the borrower notes what it has returned.
         var pages: [ReturnPage] = []
-        var segments: [UInt64: Segment] = [:]
+        /// Few, so they are found by comparing: to hash a number costs more.
+        var segments: [Segment] = []
         /// Segments that were forgotten, and of which the borrower is not notified yet.
         var leaving: Set<UInt64> = []
         /// How often the borrower may have moved.
         var moveCount = 0
-        var pools: [ObjectIdentifier: MemoryPool] = [:]
+        var pools: [MemoryPool] = []
         /// The read end reports that nobody has any of it.
         var pipe: SharedDescriptor?
         /// Released when nothing is lent any more, because the connection has ended.
@@ -87,15 +89,37 @@ final class MemoryLender: Sendable {
         /// How many files the borrower has lost.
         var lostFileCount = 0
 
+        func position(of segment: UInt64) -> Int? { segments.firstIndex { $0.number == segment } }
+
+        /// - Returns: the number of the loan, of a segment that is listed; nil when there are too many.
+        mutating func add(_ loan: Loan, ofSegmentAt position: Int) -> UInt64? {
+            guard let number = table.add(loan) else { return nil }
+            segments[position].loanCount += 1
+            return number
+        }
+
         mutating func remove(_ number: UInt64) -> Loan? {
             guard let loan = table.remove(number) else { return nil }
-            segments[loan.slot.segment.number]?.loanCount -= 1
+            didRemove(loan)
             return loan
         }
 
-        mutating func removeAll(where isReturned: (UInt64) -> Bool) -> [Loan] {
-            let loans = table.removeAll(where: isReturned)
-            for loan in loans { segments[loan.slot.segment.number]?.loanCount -= 1 }
+        private mutating func didRemove(_ loan: Loan) {
+            if let position = position(of: loan.slot.segment.number) { segments[position].loanCount -= 1 }
+        }
+
+        /// One loan that the borrower's pages say is returned: see `LendTable.removeLast`.
+        mutating func removeReturned(before position: inout Int) -> Loan? {
+            if pages.isEmpty { return nil }
+            let pages = pages
+            let loan = table.removeLast(before: &position) { number in pages.contains { $0.hasReturned(number) } }
+            if let loan { didRemove(loan) }
+            return loan
+        }
+
+        mutating func removeAll() -> [Loan] {
+            let loans = table.removeAll { _ in true }
+            for loan in loans { didRemove(loan) }
             return loans
         }
     }
@@ -126,27 +150,30 @@ final class MemoryLender: Sendable {
         let (segment, pool) = (slot.segment, slot.pool)
         let result = state.withLock { state -> (LentMemory, mustSetAlarm: Bool, ended: UInt64?)? in
             guard state.mayLend, let end = state.end, !state.leaving.contains(segment.number) else { return nil }
+            if state.table.isFull { return nil }
             var ended: UInt64?
-            if state.segments[segment.number] == nil, state.segments.count >= Self.segmentLimit {
+            var position = state.position(of: segment.number)
+            if position == nil, state.segments.count >= Self.segmentLimit {
                 // One of which nothing is lent makes room.
-                ended = state.segments.first { $0.value.loanCount == 0 }?.key
-                guard let ended else { return nil }
-                state.segments[ended] = nil
-                state.leaving.insert(ended)
+                guard let idle = state.segments.firstIndex(where: { $0.loanCount == 0 }) else { return nil }
+                ended = state.segments.remove(at: idle).number
+                if let ended { state.leaving.insert(ended) }
             }
-            let isKnown = state.segments[segment.number]?.isKnown ?? false
-            let bringsFile = !isKnown && mayBringFile
+            if position == nil {
+                position = state.segments.count
+                state.segments.append(Segment(number: segment.number, pool: ObjectIdentifier(pool)))
+            }
+            guard let position else { return nil }
+            let bringsFile = !state.segments[position].isKnown && mayBringFile
             let loan = Loan(slot: slot, charge: charge, broughtFile: bringsFile)
-            guard let number = state.table.add(loan) else { return nil }
-            state.segments[segment.number, default: Segment(pool: ObjectIdentifier(pool))].loanCount += 1
-            let record = LoanRecord(
-                lender: id, number: number, segment: segment.number, segmentSize: segment.size, offset: slot.offset,
-                count: count)
+            guard let number = state.add(loan, ofSegmentAt: position) else { return nil }
             // Under the lock: so each of the two knows the other, or neither does.
-            let isFirst = state.pools.updateValue(pool, forKey: ObjectIdentifier(pool)) == nil
+            let isFirst = !state.pools.contains { $0 === pool }
+            if isFirst { state.pools.append(pool) }
             let mustSetAlarm = isFirst && pool.add(self)
             let lent = LentMemory(
-                record: record, descriptors: bringsFile ? [file, end] : [], moveCount: state.moveCount)
+                record: record(of: slot, number, count), descriptors: bringsFile ? [file, end] : [],
+                moveCount: state.moveCount)
             return (lent, mustSetAlarm, ended)
         }
         guard let (memory, mustSetAlarm, ended) = result else { return nil }
@@ -156,6 +183,25 @@ final class MemoryLender: Sendable {
             _ = state.withLock { $0.leaving.remove(ended) }
         }
         return memory
+    }
+
+    /// Lends memory of a segment that the borrower knows, which is charged: most loans.
+    ///
+    /// - Returns: nil when it does not know the segment, or it cannot be lent now: `lend` does more.
+    func lendKnown(_ slot: MemorySlot, count: Int, _ charge: LoanCharge?) -> LoanRecord? {
+        let number = state.withLock { state -> UInt64? in
+            guard state.mayLend, let position = state.position(of: slot.segment.number),
+                state.segments[position].isKnown, state.pools.contains(where: { $0 === slot.pool })
+            else { return nil }
+            return state.add(Loan(slot: slot, charge: charge, broughtFile: false), ofSegmentAt: position)
+        }
+        return number.map { record(of: slot, $0, count) }
+    }
+
+    private func record(of slot: MemorySlot, _ number: UInt64, _ count: Int) -> LoanRecord {
+        LoanRecord(
+            lender: id, number: number, segment: slot.segment.number, segmentSize: slot.segment.size,
+            offset: slot.offset, count: count)
     }
 
     /// - Returns: whether there is one.
@@ -172,24 +218,28 @@ final class MemoryLender: Sendable {
     func didSend(_ loans: [LentMemory]) {
         state.withLock { state in
             for loan in loans where !loan.descriptors.isEmpty && loan.moveCount == state.moveCount {
-                if state.table.contains(loan.record.number) { state.segments[loan.record.segment]?.isKnown = true }
+                guard state.table.contains(loan.record.number),
+                    let position = state.position(of: loan.record.segment)
+                else { continue }
+                state.segments[position].isKnown = true
             }
         }
     }
 
     /// The message with these loans was not sent.
-    func withdraw(_ loans: [LentMemory]) {
-        let ended = state.withLock { state in loans.compactMap { state.remove($0.record.number) } }
-        withExtendedLifetime(ended) {}  // released without the lock
-        leavePoolsIfDone()
-    }
+    func withdraw(_ loans: [LentMemory]) { for loan in loans { withdraw(loan.record) } }
+
+    /// The message with this loan was not sent.
+    func withdraw(_ record: LoanRecord) { didReturn(record.number, isSegmentUnknown: false) }
 
     /// The borrower says that a loan is returned; and whether it does not know the segment.
     func didReturn(_ number: UInt64, isSegmentUnknown: Bool) {
         let loan = state.withLock { state in
             let loan = state.remove(number)
             if isSegmentUnknown, let loan {
-                state.segments[loan.slot.segment.number]?.isKnown = false
+                if let position = state.position(of: loan.slot.segment.number) {
+                    state.segments[position].isKnown = false
+                }
                 // It came with the file, which was lost, or cannot be mapped: when that happens again and again, memory is
                 // copied.
                 if loan.broughtFile { state.lostFileCount += 1 }
@@ -222,27 +272,30 @@ final class MemoryLender: Sendable {
     func borrowerMayHaveMoved() {
         state.withLock { state in
             state.moveCount += 1
-            for number in state.segments.keys { state.segments[number]?.isKnown = false }
+            for position in state.segments.indices { state.segments[position].isKnown = false }
         }
     }
 
     /// Segments of a pool end, in which nothing is lent.
     func didEnd(_ segments: [UInt64]) {
         if forkGuard.isInherited { return }
-        let known = state.withLock { state in segments.filter { state.segments.removeValue(forKey: $0) != nil } }
+        let known = state.withLock { state in
+            defer { state.segments.removeAll { segments.contains($0.number) } }
+            return segments.filter { state.position(of: $0) != nil }
+        }
         for number in known { connection.object?.enqueue(OutgoingPacket(header: .segmentEnded(number, of: id))) }
         leavePoolsIfDone()
     }
 
     /// Takes back what the borrower has returned; with `isThorough` also what it has said, or the kernel.
     func collectReturned(isThorough: Bool) {
-        if forkGuard.isInherited || !isLending { return }
+        if forkGuard.isInherited { return }
         if removeReturned() {
             // After the end of the connection nothing else removes it from its pools.
             if connection.object == nil { leavePoolsIfDone() }
             return
         }
-        if !isThorough { return }
+        if !isThorough || !isLending { return }
         // Perhaps its page has come, or the end.
         connection.object?.receiveUnlessReceiving()
         removeAllIfAbandoned()
@@ -252,11 +305,12 @@ final class MemoryLender: Sendable {
 
     /// - Returns: whether there were any.
     private func removeReturned() -> Bool {
-        let returned = state.withLock { state in
-            let pages = state.pages
-            return pages.isEmpty ? [] : state.removeAll { number in pages.contains { $0.hasReturned(number) } }
+        var (position, hasRemoved) = (Int.max, false)
+        while position > 0, let loan = state.withLock({ $0.removeReturned(before: &position) }) {
+            hasRemoved = true
+            withExtendedLifetime(loan) {}  // released without the lock
         }
-        return !returned.isEmpty  // released without the lock
+        return hasRemoved
     }
 
     /// Takes everything back when no process has any of it.
@@ -264,7 +318,7 @@ final class MemoryLender: Sendable {
         guard let pipe = state.withLock({ $0.end == nil ? $0.pipe : nil }) else { return }
         let events = (try? sysPoll(pipe.rawValue, .readable, until: .distantPast)) ?? []
         if events.isDisjoint(with: [.hangUp, .error]) { return }
-        let loans = state.withLock { $0.removeAll { _ in true } }
+        let loans = state.withLock { $0.removeAll() }
         withExtendedLifetime(loans) {}  // released without the lock
     }
 
@@ -296,17 +350,15 @@ final class MemoryLender: Sendable {
         let hasEnded = connection.object == nil
         let (left, unwatch) = state.withLock { state -> ([MemoryPool], (@Sendable () -> Void)?) in
             var needed: Set<ObjectIdentifier> = []
-            for segment in state.segments.values where !hasEnded || segment.loanCount > 0 {
+            for segment in state.segments where !hasEnded || segment.loanCount > 0 {
                 needed.insert(segment.pool)
             }
-            let left = state.pools.filter { !needed.contains($0.key) }
-            for (key, pool) in left {
-                state.pools[key] = nil
-                pool.remove(self)
-            }
+            let left = state.pools.filter { !needed.contains(ObjectIdentifier($0)) }
+            state.pools.removeAll { !needed.contains(ObjectIdentifier($0)) }
+            for pool in left { pool.remove(self) }
             let isDone = hasEnded && state.table.count == 0
             if isDone { state.pages = [] }
-            return (Array(left.values), isDone ? state.unwatch.take() : nil)
+            return (left, isDone ? state.unwatch.take() : nil)
         }
         unwatch?()
         withExtendedLifetime(left) {}  // released without the lock

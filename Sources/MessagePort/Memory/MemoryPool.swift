@@ -42,7 +42,8 @@ public final class MemoryPool: Sendable {
 
     private struct State {
         var slots: SlotTable
-        var segments: [UInt64: MemorySegment] = [:]
+        /// Few, so they are found by comparing: to hash a number costs more.
+        var segments: [MemorySegment] = []
         /// What wakes the threads and tasks that wait for room.
         var waiting: [ObjectIdentifier: Waiter] = [:]
         /// Through which connections memory was lent.
@@ -51,7 +52,9 @@ public final class MemoryPool: Sendable {
         var alarm: ItemID?
 
         mutating func remove(_ numbers: [UInt64]) -> [MemorySegment] {
-            numbers.compactMap { segments.removeValue(forKey: $0) }
+            if numbers.isEmpty { return [] }
+            defer { segments.removeAll { numbers.contains($0.number) } }
+            return segments.filter { numbers.contains($0.number) }
         }
     }
 
@@ -195,9 +198,9 @@ extension MemoryPool {
 
     private func freeSlot(ofSize size: Int) -> MemorySlot? {
         state.withLock { state in
-            guard let slot = state.slots.takeSlot(ofSize: size), let segment = state.segments[slot.segment] else {
-                return nil
-            }
+            guard let slot = state.slots.takeSlot(ofSize: size),
+                let segment = state.segments.first(where: { $0.number == slot.segment })
+            else { return nil }
             return MemorySlot(slot, of: segment, size: size, from: self)
         }
     }
@@ -216,7 +219,7 @@ extension MemoryPool {
         do throws(PortError) {
             let segment = try MemorySegment(size: size * count)
             return state.withLock { state in
-                state.segments[segment.number] = segment
+                state.segments.append(segment)
                 let slot = state.slots.add(segment.number, slotSize: size, count: count)
                 return MemorySlot(slot, of: segment, size: size, from: self)
             }
@@ -230,7 +233,7 @@ extension MemoryPool {
     func giveBack(_ slot: SlotTable.Slot) {
         if forkGuard.isInherited { return }
         let (waiting, mustSet) = state.withLock { state in
-            state.slots.giveBack(slot, at: .now)
+            state.slots.giveBack(slot, at: .coarse)
             return (
                 state.waiting.isEmpty ? [] : Array(state.waiting.values),
                 state.alarm == nil && state.slots.hasIdleSegment

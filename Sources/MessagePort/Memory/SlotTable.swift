@@ -72,11 +72,11 @@ struct SlotTable: Sendable {
     }
 
     /// A slot is free again.
-    mutating func giveBack(_ slot: Slot, at instant: MonotonicInstant) {
+    mutating func giveBack(_ slot: Slot, at instant: @autoclosure () -> MonotonicInstant) {
         guard let position = segments.firstIndex(where: { $0.number == slot.segment }) else { return }
         segments[position].free.append(slot.index)
         usedByteCount -= segments[position].slotSize
-        if segments[position].free.count == segments[position].slotCount { segments[position].idleSince = instant }
+        if segments[position].free.count == segments[position].slotCount { segments[position].idleSince = instant() }
     }
 
     /// Reserves room for a segment that is about to be made. Where that is too little, segments that are wholly free end.
