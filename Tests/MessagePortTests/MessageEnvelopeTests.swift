@@ -54,7 +54,7 @@ import Testing
             let cost = ResourceUsage(messages: 3, bytes: 30)
             quotas.withLock { $0.charge(cost, by: owner) }
             let envelope = MessageEnvelope(ofBatch: 3, from: .current, PeerCharge(quotas, owner, cost))
-            for id in 0..<Int32(3) { messages.append(MachMessage(ofBatch: envelope, id: id, bytes: [])) }
+            for id in 0..<Int32(3) { messages.append(MachMessage(ofBatch: envelope, id: id, .bytes([]))) }
         }
         var retained: [MachMessage] = []
         for (index, isTaken) in areTaken.enumerated() {

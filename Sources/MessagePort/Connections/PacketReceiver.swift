@@ -7,8 +7,8 @@
 // sender waits.
 //
 // A stream of plain messages through a ring is received in batches: the headers of all that are there are read first;
-// then the messages are charged together, get slots in the queue together, and are queued together. Whatever else the
-// ring holds is received packet by packet.
+// then the messages are charged together, get slots in the queue together, and are queued together. A plain loan is a
+// batch of its own. Whatever else the ring holds is received packet by packet.
 //
 // It is a part of its connection, which each call passes in, as with `PacketSender`. In all functions `sink` is the
 // port. `receivePacket` and those that handle the packet return whether to continue.
@@ -178,40 +178,51 @@ struct PacketReceiver: ~Copyable, Sendable {
         else { return nil }
         let most = min(limit, state.batchLimit)
         state.channel.path.consumer?.peekPlain(&state.packets, atMost: most, size: Tuning.batchSize)
-        if state.packets.isEmpty { return nil }
+        var loan: MemoryBorrower.PendingLoan?
+        if state.packets.isEmpty {
+            // Memory is a batch of its own.
+            loan = state.channel.path.consumer?.peekLoan(&state.packets).flatMap { connection.pendingLoan($0) }
+            if loan == nil { return nil }
+        }
         var isOver = false
         var low: ReceivedCredit?
-        let cost = reserveRoom(in: sink, for: &state, from: connection, quotas, &isOver, &low)
+        let lent = ResourceUsage(bytes: loan?.record.count ?? 0)
+        let cost = reserveRoom(in: sink, for: &state, and: lent, from: connection, quotas, &isOver, &low)
         if cost.messages == 0 { return 0 }
         state.channel.path.didReadRing()
         if !state.hasNotedSender {
             state.hasNotedSender = true
             if connection.noteMessages() { sink.clientDidConnect() }
         }
-        let byteCount = readBatch(
-            &state, PeerCharge(quotas, connection.owner, cost), count: cost.messages, from: connection.peer)
+        let envelope = MessageEnvelope(
+            ofBatch: cost.messages, from: connection.peer, PeerCharge(quotas, connection.owner, cost))
+        let byteCount =
+            if let loan = loan.take() { readLoan(&state, loan, in: envelope) } else {
+                readBatch(&state, count: cost.messages, in: envelope)
+            }
         let hasRoom = sink.fillReserved(by: &state.messages, byteCount: byteCount, low: low)
         if !state.messages.isEmpty { state.messages = MessageBuffer() }  // the port is dead
         state.mayReadOn = hasRoom && !isOver
         return cost.messages
     }
 
-    /// Charges a process for the first of the peeked packets, as many as it may send and as get slots in the queue.
+    /// Charges a process for the first of the peeked packets, as many as it may send and as get slots in the queue; and
+    /// for what is lent with a single one.
     ///
     /// - Returns: what was charged: as many messages as there are slots.
     private func reserveRoom(
-        in sink: any MessageSink, for state: inout ReceiveState, from connection: SocketConnection,
-        _ quotas: PeerQuotas, _ isOver: inout Bool, _ low: inout ReceivedCredit?
+        in sink: any MessageSink, for state: inout ReceiveState, and lent: ResourceUsage,
+        from connection: SocketConnection, _ quotas: PeerQuotas, _ isOver: inout Bool, _ low: inout ReceivedCredit?
     ) -> ResourceUsage {
         let owner = connection.owner
-        var cost = quotas.charge(owner, forFirstOf: state.packets, &isOver)
+        var cost = quotas.charge(owner, forFirstOf: state.packets, and: lent, &isOver)
         if cost.messages == 0 { return cost }
         let account = credit.account
         let (slots, isLow) = sink.reserveRoom(atMost: cost.messages, over: account)
         if isLow { low = account }
         state.didReserve(slots, of: cost.messages)
         if slots < cost.messages {
-            var rest = ResourceUsage()
+            var rest = lent
             for packet in state.packets[slots..<cost.messages] { rest += packet.cost }
             quotas.refund(rest, by: owner)
             cost -= rest
@@ -223,17 +234,28 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///
     /// - Returns: how many bytes their messages have.
     private func readBatch(
-        _ state: inout ReceiveState, _ charge: consuming PeerCharge, count: Int, from peer: PeerIdentity
+        _ state: inout ReceiveState, count: Int, in envelope: MessageEnvelope
     ) -> Int {
-        let envelope = MessageEnvelope(ofBatch: count, from: peer, charge)
         var byteCount = 0
         for index in 0..<count {
             let packet = state.packets[index]
             let bytes = state.channel.path.consumer?.consumeBody(after: packet) ?? []
-            state.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, bytes: bytes))
+            state.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, .bytes(bytes)))
             byteCount += packet.byteCount
         }
         return byteCount
+    }
+
+    /// Reads the one peeked packet, which has memory, out of the ring.
+    ///
+    /// - Returns: how many bytes its message has.
+    private func readLoan(
+        _ state: inout ReceiveState, _ loan: consuming MemoryBorrower.PendingLoan, in envelope: MessageEnvelope
+    ) -> Int {
+        let (packet, count) = (state.packets[0], loan.record.count)
+        state.channel.path.consumer?.skip(packet)
+        state.messages.append(MachMessage(ofBatch: envelope, id: packet.messageID, .memory(loan.borrow())))
+        return count
     }
 
     // MARK: Packets
@@ -351,49 +373,6 @@ struct PacketReceiver: ~Copyable, Sendable {
             connection.close(PortError(refusal: code))
             return false
         case let notice: return follow(notice, &state, sink, from: connection)
-        }
-        return true
-    }
-
-    /// Does what a packet amounts to that is about the port, or the way of a message, and not for the port's handler.
-    private func follow(
-        _ notice: PacketAssembly.Event, _ state: inout ReceiveState, _ sink: (any MessageSink)?,
-        from connection: SocketConnection
-    ) -> Bool {
-        switch notice {
-        case .portEnded:
-            if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
-            connection.otherPortDidEnd(.invalidated)
-        case .portMoved:
-            if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
-            connection.sender.credit.portDidMove()
-            connection.sharedMemory.object?.ownerMayHaveMoved()
-            connection.loseRings(&state.channel.path)
-            state.channel.awaitsOwner = true
-            connection.passCredentials(true)
-        case .ownerNamed:
-            if !state.channel.awaitsOwner { return connection.refuse(.malformedPacket) }
-            state.channel.awaitsOwner = false
-            connection.ownerDidChange(to: state.channel.lastSender)
-        case .statisticsAsked(let token):
-            if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
-            if let sink { connection.answerStatisticsQuery(token, about: sink) }
-        case .tapAsked(let byteLimit):
-            if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
-            if let sink { connection.beginTap(of: sink, byteLimit: byteLimit) }
-        case .handOverAsked(let question):
-            if !connection.isPortsEnd || connection.isAskingForMove { return connection.refuse(.malformedPacket) }
-            if let sink { connection.beginHandOver(of: sink, question) }
-        case .probed(let probe, let token):
-            if !connection.isPortsEnd { return connection.refuse(.malformedPacket) }
-            connection.didReceive(probe, about: token)
-        case .probeAnswered(let probe, let token, let hasReturned):
-            if connection.isPortsEnd { return connection.refuse(.malformedPacket) }
-            connection.didReceiveAnswer(probe, about: token, hasReturned: hasReturned)
-        case .returnPage, .returned, .segmentEnded:
-            if !connection.didReceive(aboutMemory: notice) { return connection.refuse(.malformedPacket) }
-        // Answers to queries come over connections of their own.
-        default: return connection.refuse(.malformedPacket)
         }
         return true
     }

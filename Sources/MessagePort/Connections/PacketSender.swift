@@ -72,37 +72,37 @@ struct PacketSender: ~Copyable, Sendable {
     // MARK: Messages
 
     /// Sends a plain message, if it is not large and the lock is free. Where the ring has room this costs a third of
-    /// `transmit`, which takes every message.
+    /// `transmit`, which takes every message. `head` is that of its first record, in memory order, and `body` what
+    /// follows.
     ///
     /// - Returns: whether it was sent; false when it is too large, or the lock is not free.
     /// - Throws: as `transmit`.
     func sendPlain(
-        _ bytes: [UInt8], id: Int32, answering token: UInt64, until deadline: SendDeadline,
+        _ head: UInt64, _ body: [UInt8], id: Int32, answering token: UInt64, until deadline: SendDeadline,
         over connection: SocketConnection
     ) throws(PortError) -> Bool {
-        let size = ComponentKind.headSize + bytes.count
+        let size = ComponentKind.headSize + body.count
         guard size <= OutgoingChannel.ringPieceLimit, lock.tryLock() else { return false }
         let header = PacketHeader(
             kind: .message, messageID: id, componentCount: 1, answers: token, totalLength: UInt64(size))
-        let head = ComponentKind.bytes.head(bytes.count).littleEndian
         var waiting: Transmission?
         do throws(PortError) {
             if isWithinLargeMessage || token == 0 && mustAwaitCredit {
-                waiting = Transmission(OutgoingMessage(id: id, bytes: bytes), asks: 0, answers: token)
+                waiting = Transmission(OutgoingMessage(id: id, head, body), asks: 0, answers: token)
             } else if backlog.isIdle, !connection.isClosed,
-                let notice = channel.path.withLock({ $0.writePlain(header.words, firstWord: head, bytes) })
+                let notice = channel.path.withLock({ $0.writePlain(header.words, firstWord: head, body) })
             {
                 if try follow(notice, over: connection) {
                     didSend(size)
                     if token == 0 { credit.didBegin(asking: 0) }
                 } else {
                     channel.path.withLock { $0.ringDidClose() }
-                    waiting = Transmission(OutgoingMessage(id: id, bytes: bytes), asks: 0, answers: token)
+                    waiting = Transmission(OutgoingMessage(id: id, head, body), asks: 0, answers: token)
                 }
             } else if try !offerPlain(
-                OutgoingPacket(header: header, firstWord: head, tail: bytes[...]), over: connection)
+                OutgoingPacket(header: header, firstWord: head, tail: body[...]), over: connection)
             {
-                waiting = Transmission(OutgoingMessage(id: id, bytes: bytes), asks: 0, answers: token)
+                waiting = Transmission(OutgoingMessage(id: id, head, body), asks: 0, answers: token)
             }
         } catch {
             unlock(over: connection)

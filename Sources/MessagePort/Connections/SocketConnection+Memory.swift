@@ -10,9 +10,10 @@ final class ConnectionMemory: Sendable {
     private static let borrowerLimit = 2
 
     private struct State {
-        /// By their lenders' numbers.
-        var borrowers: [UInt64: MemoryBorrower] = [:]
+        var borrowers: [MemoryBorrower] = []
         var isClosed = false
+
+        func borrower(from lender: UInt64) -> MemoryBorrower? { borrowers.first { $0.lender == lender } }
     }
 
     let lender: MemoryLender
@@ -23,10 +24,10 @@ final class ConnectionMemory: Sendable {
     /// What borrows of a lender; nil for one lender too many.
     func borrower(from lender: UInt64, over connection: SocketConnection) -> MemoryBorrower? {
         let (found, isClosed) = state.withLock { state -> (MemoryBorrower?, Bool) in
-            if let known = state.borrowers[lender] { return (known, false) }
+            if let known = state.borrower(from: lender) { return (known, false) }
             if state.borrowers.count >= Self.borrowerLimit { return (nil, false) }
             let made = MemoryBorrower(from: lender, over: connection)
-            if !state.isClosed { state.borrowers[lender] = made }
+            if !state.isClosed { state.borrowers.append(made) }
             return (made, state.isClosed)
         }
         if isClosed { found?.close() }
@@ -34,10 +35,10 @@ final class ConnectionMemory: Sendable {
     }
 
     /// The same, if it has lent something.
-    func knownBorrower(from lender: UInt64) -> MemoryBorrower? { state.withLock { $0.borrowers[lender] } }
+    func knownBorrower(from lender: UInt64) -> MemoryBorrower? { state.withLock { $0.borrower(from: lender) } }
 
     /// For tests: how many segments are mapped.
-    var segmentCount: Int { state.withLock { $0.borrowers.values.reduce(0) { $0 + $1.segmentCount } } }
+    var segmentCount: Int { state.withLock { $0.borrowers.reduce(0) { $0 + $1.segmentCount } } }
 
     /// The port at the other end may have moved: its new process lends anew, and knows nothing of what this end has.
     func ownerMayHaveMoved() {
@@ -54,10 +55,10 @@ final class ConnectionMemory: Sendable {
     private func closeBorrowers(forGood: Bool) {
         let ended = state.withLock { state in
             if forGood { state.isClosed = true }
-            defer { state.borrowers = [:] }
+            defer { state.borrowers = [] }
             return state.borrowers
         }
-        for borrower in ended.values { borrower.close() }
+        for borrower in ended { borrower.close() }
     }
 }
 
@@ -77,6 +78,33 @@ extension SocketConnection: LendingConnection, BorrowingConnection {
     /// What lends the memory of a message; nil when it has none.
     func lender(for message: borrowing MachMessage) -> MemoryLender? {
         message.parts.hasMemory ? memoryInUse.lender : nil
+    }
+
+    /// The fast path for memory of a pool alone, of a segment that the other side knows.
+    ///
+    /// - Returns: whether it was sent; if not, nothing is lent.
+    func sendLoan(_ message: MachMessage, answering token: UInt64, until deadline: SendDeadline) throws(PortError)
+        -> Bool
+    {
+        guard let memory = message.parts.onlyMemory, case .slot(let slot) = memory.storage,
+            memory.count <= MessageLimits.payload, let lender = sharedMemory.object?.lender
+        else { return false }
+        var charge: LoanCharge?
+        guard chargeLoan(of: memory.count, &charge),
+            let record = lender.lendKnown(slot, count: memory.count, charge)
+        else { return false }
+        var isSent = false
+        defer { if !isSent { lender.withdraw(record) } }
+        let body = record.plainBody
+        isSent = try sender.sendPlain(
+            LoanRecord.plainHead, body, id: message.id, answering: token, until: deadline, over: self)
+        BufferPool.leave(consume body)
+        return isSent
+    }
+
+    /// The loan of a plain packet, if the memory is mapped; nothing is borrowed yet.
+    func pendingLoan(_ record: LoanRecord) -> MemoryBorrower.PendingLoan? {
+        sharedMemory.withObject { $0.knownBorrower(from: record.lender)?.pendingLoan(record) } ?? nil
     }
 
     /// A client may have half of what it may use here in loans, so that it can still send.

@@ -108,6 +108,16 @@ extension SocketConnection: IncomingChannelObserver {
         if !(isPortsEnd && state.withLock { $0.life.hasLostOwnSide }) { close(PortError(.peerDied)) }
     }
 
+    /// The peer is gone: its last packet may give the reason, for example a refusal.
+    func peerDidClose() -> PortError {
+        receiveUnlessReceiving()
+        otherPortDidEnd()
+        let failure = state.withLock { $0.life.failure }
+        guard var failure, failure.code != .peerDied, failure.code != .deadName else { return PortError(.deadName) }
+        failure.knownDelivery = nil  // what is known of other messages
+        return failure
+    }
+
     /// Ends the connection because of what the peer sent, and sends it the reason.
     ///
     /// - Returns: false: there is nothing more to receive.

@@ -322,16 +322,6 @@ package final class SocketConnection: Sendable {
         PeerEndWatch.deliver(notices, of: self)
         if isDone { close(PortError(.deadName)) }
     }
-
-    /// The peer is gone: its last packet may give the reason, for example a refusal.
-    func peerDidClose() -> PortError {
-        receiveUnlessReceiving()
-        otherPortDidEnd()
-        let failure = state.withLock { $0.life.failure }
-        guard var failure, failure.code != .peerDied, failure.code != .deadName else { return PortError(.deadName) }
-        failure.knownDelivery = nil  // what is known of other messages
-        return failure
-    }
 }
 
 // MARK: Sending
@@ -375,14 +365,18 @@ extension SocketConnection {
         didSend(transmission)
     }
 
-    /// The fast path: sends a message of bytes alone, if the send lock is free.
+    /// The fast path: sends a message of bytes alone, or of memory that is lent, if the send lock is free.
     ///
     /// - Returns: whether it was sent; if not, the message is unchanged.
     private func sendPlain(_ message: inout MachMessage, answering token: UInt64, until deadline: SendDeadline)
         throws(PortError) -> Bool
     {
-        guard !message.envelope.hasReplyRight, let bytes = message.parts.removeOnlyBytes() else { return false }
-        guard try sender.sendPlain(bytes, id: message.id, answering: token, until: deadline, over: self) else {
+        if message.envelope.hasReplyRight { return false }
+        guard let bytes = message.parts.removeOnlyBytes() else {
+            return try sendLoan(message, answering: token, until: deadline)
+        }
+        let head = ComponentKind.bytes.head(bytes.count).littleEndian
+        guard try sender.sendPlain(head, bytes, id: message.id, answering: token, until: deadline, over: self) else {
             message.parts = MessageParts(.bytes(bytes))
             return false
         }

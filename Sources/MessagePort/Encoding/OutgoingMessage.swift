@@ -86,7 +86,7 @@ struct OutgoingMessage: Sendable {
     init?(plain message: borrowing MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
         guard message.replyPort == nil, let bytes = message.parts.onlyBytes else { return nil }
         try PartCounts.check(size: ComponentKind.headSize + bytes.count, limit)
-        self.init(id: message.id, bytes: bytes)
+        self.init(id: message.id, ComponentKind.bytes.head(bytes.count).littleEndian, bytes)
     }
 
     /// Checks what can be checked without encoding it.
@@ -105,12 +105,13 @@ struct OutgoingMessage: Sendable {
             descriptors: counts.descriptors + endCount)
     }
 
-    /// A message of one part, bytes, which are within the limit.
-    init(id: Int32, bytes: [UInt8]) {
+    /// A plain message, which is within the limit: its first head, in memory order, and what follows. The caller withdraws
+    /// what is lent with it.
+    init(id: Int32, _ head: UInt64, _ body: [UInt8]) {
         self.id = id
         componentCount = 1
-        firstWord = ComponentKind.bytes.head(bytes.count).littleEndian
-        tail = bytes
+        firstWord = head
+        tail = body
         (records, descriptors, loans) = ([], [], [])
     }
 

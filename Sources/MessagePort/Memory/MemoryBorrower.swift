@@ -35,10 +35,15 @@ final class MemoryBorrower: Sendable {
     }
 
     private struct State {
-        var segments: [UInt64: BorrowedSegment] = [:]
+        /// Few, so they are found by comparing: to hash a number costs more.
+        var segments: [(number: UInt64, memory: BorrowedSegment)] = []
         var page: ReturnPage?
         /// Open while this object lives.
         var end: SharedDescriptor?
+
+        func segment(_ number: UInt64) -> BorrowedSegment? {
+            segments.first { $0.number == number }?.memory
+        }
     }
 
     let lender: UInt64  // immutable
@@ -54,7 +59,7 @@ final class MemoryBorrower: Sendable {
     /// Borrows what a message has. A segment's file and the end of a pipe come with its first loan.
     func borrow(_ record: LoanRecord, with descriptors: [SharedDescriptor]) -> Outcome {
         guard let connection = connection.object else { return .lost }
-        var known = state.withLock { $0.segments[record.segment] }
+        var known = state.withLock { $0.segment(record.segment) }
         if known == nil, descriptors.count == 2 {
             do throws(SystemError) {
                 guard let mapped = try BorrowedSegment(descriptors[0], size: record.segmentSize) else {
@@ -62,7 +67,7 @@ final class MemoryBorrower: Sendable {
                 }
                 let hasRoom = state.withLock { state in
                     if state.segments.count >= Self.segmentLimit { return false }
-                    state.segments[record.segment] = mapped
+                    state.segments.append((record.segment, mapped))
                     if state.end == nil { state.end = descriptors[1] }
                     return true
                 }
@@ -77,6 +82,31 @@ final class MemoryBorrower: Sendable {
         if segment.memory.size != record.segmentSize { return .malformed }
         let borrowed = BorrowedMemory(record, in: segment, page(over: connection), of: self)
         return .borrowed(MessageMemory(.borrowed(borrowed), count: record.count))
+    }
+
+    /// Memory that is about to be borrowed: of a segment that is mapped, and with the page on which it will be returned.
+    struct PendingLoan: Sendable {
+        let record: LoanRecord
+        fileprivate let segment: BorrowedSegment
+        fileprivate let page: ReturnPage
+        fileprivate let borrower: MemoryBorrower
+
+        consuming func borrow() -> MessageMemory {
+            let count = record.count
+            return MessageMemory(.borrowed(BorrowedMemory(record, in: segment, page, of: borrower)), count: count)
+        }
+    }
+
+    /// What most messages have; nothing is borrowed yet.
+    ///
+    /// - Returns: nil when the segment or the page is missing, or the record is false: `borrow` does more.
+    func pendingLoan(_ record: LoanRecord) -> PendingLoan? {
+        state.withLock { state in
+            guard let page = state.page, let segment = state.segment(record.segment),
+                segment.memory.size == record.segmentSize
+            else { return nil }
+            return PendingLoan(record: record, segment: segment, page: page, borrower: self)
+        }
     }
 
     /// The page, which is sent before anything is noted there; nil when there is none, or no room to send it now.
@@ -94,7 +124,9 @@ final class MemoryBorrower: Sendable {
 
     /// The lender has given a segment up: nothing in it is lent.
     func didEnd(_ segment: UInt64) {
-        let memory = state.withLock { $0.segments.removeValue(forKey: segment) }
+        let memory = state.withLock { state in
+            state.segments.firstIndex { $0.number == segment }.map { state.segments.remove(at: $0) }
+        }
         withExtendedLifetime(memory) {}  // unmapped without the lock
     }
 
@@ -107,7 +139,7 @@ final class MemoryBorrower: Sendable {
     func close() {
         connection.release()
         let segments = state.withLock { state in
-            defer { state.segments = [:] }
+            defer { state.segments = [] }
             return state.segments
         }
         withExtendedLifetime(segments) {}  // unmapped without the lock

@@ -125,9 +125,9 @@ extension MachMessage {
     }
 
     /// A message of a receive batch, whose messages share an envelope.
-    init(ofBatch envelope: MessageEnvelope, id: Int32, bytes: [UInt8]) {
+    init(ofBatch envelope: MessageEnvelope, id: Int32, _ component: Component) {
         self.id = id
-        parts = MessageParts(.bytes(bytes))
+        parts = MessageParts(component)
         self.envelope = envelope
         isQueuedInBatch = true
     }

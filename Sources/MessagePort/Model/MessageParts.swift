@@ -93,6 +93,9 @@ struct MessageParts: Sendable {
     /// The bytes of the only one; nil when there is another, or none.
     var onlyBytes: [UInt8]? { if case .one(.bytes(let bytes)) = storage { bytes } else { nil } }
 
+    /// The memory that is the only one; nil when there is another, or none.
+    var onlyMemory: MessageMemory? { if case .one(.memory(let memory)) = storage { memory } else { nil } }
+
     /// Recycles the memory: the bytes of the only component, for another message.
     mutating func recycleMemory() {
         if let bytes = removeOnlyBytes() { BufferPool.leave(consume bytes) }

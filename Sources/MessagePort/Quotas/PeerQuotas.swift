@@ -96,13 +96,15 @@ final class PeerQuotas: Sendable {
         return result
     }
 
-    /// Charges a process for the messages of a batch, as many of the first as it may send now. Sets `isOver` to whether
-    /// a check is needed before more is read from the process.
+    /// Charges a process for the messages of a batch, as many of the first as it may send now; with one of them for what is
+    /// lent with it, too. Sets `isOver` to whether a check is needed before more is read from the process.
     ///
     /// - Returns: what was charged.
-    func charge(_ owner: PeerID, forFirstOf packets: [PacketPrefix], _ isOver: inout Bool) -> ResourceUsage {
+    func charge(
+        _ owner: PeerID, forFirstOf packets: [PacketPrefix], and lent: ResourceUsage, _ isOver: inout Bool
+    ) -> ResourceUsage {
         withLock { usage in
-            let cost = usage.charge(firstOf: packets, by: owner)
+            let cost = usage.charge(firstOf: packets, and: lent, by: owner)
             isOver = usage.isOver(owner)
             return cost
         }

@@ -225,10 +225,13 @@ struct PeerUsage {
     }
 
     /// Charges a process for the first of several messages, whose charge is returned as one: for at most half of what
-    /// it may still send, so that it resumes when half of what it has in the queue is dequeued.
+    /// it may still send, so that it resumes when half of what it has in the queue is dequeued. A single one may have
+    /// memory that is lent, of any size.
     ///
     /// - Returns: what was charged.
-    mutating func charge(firstOf packets: [PacketPrefix], by owner: PeerID) -> ResourceUsage {
+    mutating func charge(
+        firstOf packets: [PacketPrefix], and lent: ResourceUsage = ResourceUsage(), by owner: PeerID
+    ) -> ResourceUsage {
         let left = allowance(of: owner)
         let (messages, bytes) = (left.messages - left.messages / 2, left.bytes - left.bytes / 2)
         var cost = ResourceUsage()
@@ -236,7 +239,9 @@ struct PeerUsage {
             guard cost.messages < messages, cost.bytes < bytes, packet.payloadSize <= limits.messageBytes else { break }
             cost += packet.cost
         }
-        if cost.messages > 0 { charge(cost, by: owner) }
+        if cost.messages == 0 { return cost }
+        cost += lent
+        charge(cost, by: owner)
         return cost
     }
 

@@ -256,17 +256,23 @@ struct OutgoingPacket: Sendable {
     var payloadSize: Int { (firstWord == nil ? 0 : ComponentKind.headSize) + payload.count + tail.count }
 }
 
-// A plain packet is a whole message for the port, of one part, bytes, which answers nothing and wants no answer: most
-// are. The heads of the packet and of its one record suffice to recognise it.
+// A plain packet is a whole message for the port, of one part, which answers nothing and wants no answer: most are, and of
+// bytes. The heads of the packet and of its first record suffice to recognise it.
 
 extension PacketPrefix {
     /// The beginning of its head.
     private static let plainHead = PacketHeader(kind: .message, componentCount: 1).words
 
-    var isPlainMessage: Bool {
+    /// Whether it is a plain packet, unless its records say otherwise.
+    var hasPlainHead: Bool {
         let plain = Self.plainHead
         return head.0 == plain.0 && UInt64(littleEndian: head.1) >> 32 == 1 && head.2 == 0 && head.3 == 0
             && UInt64(littleEndian: head.4) == UInt64(payloadSize)
+    }
+
+    /// Whether it is one of bytes.
+    var isPlainMessage: Bool {
+        hasPlainHead
             && UInt64(littleEndian: firstWord) == ComponentKind.bytes.head(payloadSize - ComponentKind.headSize)
     }
 
@@ -277,7 +283,7 @@ extension PacketPrefix {
 }
 
 extension RingConsumer {
-    /// Sets `packets` to the next plain packets, which stay in the ring: at most `limit` of them, up to the one with
+    /// Sets `packets` to the next plain packets of bytes, which stay in the ring: at most `limit` of them, up to the one with
     /// which they have `size` bytes.
     mutating func peekPlain(_ packets: inout [PacketPrefix], atMost limit: Int, size: Int) {
         peekPrefixes(&packets, atMost: limit, size: size) { $0.isPlainMessage }

@@ -119,6 +119,18 @@ package struct RingConsumer: Sendable {
         return ring.bytes(prefix.payloadSize - 8, at: position + 8 + 48)
     }
 
+    /// The second to the eighth word of the next packet's payload, in host order, of which `peek` has returned the beginning.
+    package func peekBody() -> (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) {
+        (
+            ring.word(at: position + 56), ring.word(at: position + 64), ring.word(at: position + 72),
+            ring.word(at: position + 80), ring.word(at: position + 88), ring.word(at: position + 96),
+            ring.word(at: position + 104)
+        )
+    }
+
+    /// Consumes the packet with this beginning, which is the next record, and was read as far as it is needed.
+    package mutating func skip(_ prefix: PacketPrefix) { advance(by: prefix.recordSize) }
+
     /// Copies the payload of the packet at the position into `room`, if it fits.
     private func copyPayload(_ count: Int, in room: inout OutputSpan<UInt8>) -> Bool {
         if room.freeCapacity < count { return false }
