@@ -187,7 +187,8 @@ extension MachMessage {
 
     /// The memory among the components, in order.
     public var memory: [MessageMemory] {
-        parts.compactMap { if case .memory(let memory) = $0 { memory } else { nil } }
+        if let memory = parts.onlyMemory { return [memory] }
+        return parts.compactMap { if case .memory(let memory) = $0 { memory } else { nil } }
     }
 
     /// Whether a requester waits for a reply and none was sent yet.
