@@ -51,6 +51,9 @@ extension Case {
         return [
             try row("stream in process", 1, 1, .portSink(), [.dispatchOneWay(), .streamOneWay()]),
             try row("round trip in process", 2, 1, .portPair(.adaptive), [.dispatchPair(), .streamPair()]),
+            try row(
+                "round trip with a loan, its sender", 2, 1.25, .loanPair(1 << 20, on: .anywhere),
+                [.portProcessPair(.adaptive)]),
             try row("request in process", 2, nil, .portServer(), [.dispatchPair(), .streamPair()]),
         ]
     }
