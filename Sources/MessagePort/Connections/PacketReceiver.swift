@@ -180,7 +180,8 @@ struct PacketReceiver: ~Copyable, Sendable {
         state.channel.path.consumer?.peekPlain(&state.packets, atMost: most, size: Tuning.batchSize)
         var loan: MemoryBorrower.PendingLoan?
         if state.packets.isEmpty {
-            // Memory is a batch of its own.
+            // Memory is a batch of its own. Mostly there is nothing.
+            if state.channel.path.consumer?.hasMore != true { return nil }
             loan = state.channel.path.consumer?.peekLoan(&state.packets).flatMap { connection.pendingLoan($0) }
             if loan == nil { return nil }
         }
