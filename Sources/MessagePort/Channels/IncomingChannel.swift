@@ -77,6 +77,21 @@ struct IncomingChannel: ~Copyable, Sendable {
     private(set) var lastSender: PacketOrigin?
     /// Whether there may be a packet of which the kernel reports nothing.
     var hasUnsignalledData: Bool { path.isUnsettled || !unread.isEmpty }
+    /// All has been read that need be read now: a loop polls the ring, which is empty.
+    var isReadForNow: Bool { path.isReadForNow && unread.isEmpty }
+
+    /// The next packet, if it is a plain one in the ring, where it stays.
+    mutating func peekPlain() -> PacketPrefix? {
+        path.isOnRing && unread.isEmpty && !assembly.isBegun ? path.consumer?.peekPlain() : nil
+    }
+
+    /// Reads the packet that `peekPlain` has found.
+    ///
+    /// - Returns: the bytes of its message.
+    mutating func readPlain(_ packet: PacketPrefix) -> [UInt8] {
+        path.didReadRing()
+        return path.consumer?.consumeBody(after: packet) ?? []
+    }
 
     mutating func next(
         from socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver

@@ -4,7 +4,78 @@
 import PortSystem
 import Synchronization
 
+/// How a message begins.
+struct MessageStart {
+    /// The most bytes that it may have.
+    var limit = MessageLimits.payload
+    /// Whether something takes it: the port, or a request that awaits it.
+    var isWanted = true
+    /// Whether the next packet may be read only after a check that the process may send more.
+    var mustCheck = true
+}
+
 extension PacketReceiver {
+    /// Notes that a message begins, and charges the peer for it.
+    ///
+    /// - Returns: nil when it breaks the format.
+    func begin(
+        _ header: PacketHeader, isWhole: Bool, _ state: inout ReceiveState, _ sink: (any MessageSink)?,
+        from connection: SocketConnection
+    ) -> MessageStart? {
+        // Only a port takes messages that answer nothing.
+        if !connection.isPortsEnd, header.answers == 0 { return nil }
+        let (isAwaited, isTokenTaken, hasOnlyObserved) = connection.messageDidBegin(header)
+        if isTokenTaken { return nil }
+        if hasOnlyObserved { sink?.clientDidConnect() }
+        connection.announceMoveIfDue()
+        var start = MessageStart()
+        // A dead port takes nothing.
+        start.isWanted = header.answers == 0 ? sink != nil : isAwaited
+        if start.isWanted, sink != nil, let quotas = connection.quotas(of: sink) {
+            (start.limit, start.mustCheck) = quotas.charge(
+                connection.owner, for: header, areDescriptorsLost: !isWhole, &state.charge)
+        }
+        return start
+    }
+
+    /// The fast path: receives the next packet of the ring, if it is a whole message of one part, bytes. It may ask for a
+    /// reply, or be one.
+    ///
+    /// - Returns: whether to continue; nil when the next packet is another.
+    func receivePlain(
+        _ state: inout ReceiveState, _ sink: (any MessageSink)?, from connection: SocketConnection
+    ) -> Bool? {
+        guard let packet = state.channel.peekPlain(), let header = PacketHeader(packet.head) else { return nil }
+        if header.answers > 0, !connection.hasAsked(under: header.answers) {
+            return connection.refuse(.malformedPacket)
+        }
+        guard let start = begin(header, isWhole: true, &state, sink, from: connection) else {
+            return connection.refuse(.malformedPacket)
+        }
+        let bytes = state.channel.readPlain(packet)
+        if header.answers == 0, packet.payloadSize > start.limit {
+            return handle(.tooLarge(asks: header.asks), mustCheck: start.mustCheck, &state, sink, from: connection)
+        }
+        if !start.isWanted {
+            return handle(.unwanted(asks: header.asks), mustCheck: start.mustCheck, &state, sink, from: connection)
+        }
+        var message: MachMessage? = MachMessage(id: header.messageID, bytes: bytes)
+        var hasRoom = false
+        defer { state.mayReadOn = hasRoom && !start.mustCheck }
+        stamp(&message, asks: header.asks, &state.charge, from: connection)
+        return deliver(&message, answering: header.answers, sink, &hasRoom, from: connection)
+    }
+
+    /// Notes in a message its sender, its charge and its reply right.
+    private func stamp(
+        _ message: inout MachMessage?, asks: UInt64, confirming confirmation: SendConfirmation? = nil,
+        _ charge: inout PeerCharge?, from connection: SocketConnection
+    ) {
+        let target =
+            asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(connection, token: asks), confirming: confirmation)
+        message?.envelope.stamp(remoteSender: connection.peer, charge: charge.take(), replyTarget: target)
+    }
+
     /// Makes a whole message of its bytes and descriptors, with its sender, its charge and its reply right.
     func decode(
         _ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ charge: inout PeerCharge?,
@@ -53,9 +124,7 @@ extension PacketReceiver {
         if lentSize > 0 { charge?.add(ResourceUsage(bytes: lentSize)) }
         // The packet's header did not announce them.
         if let count = message?.rightCount, count > 0 { charge?.add(ResourceUsage(bytes: count * ResourceUsage.right)) }
-        let target =
-            asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(connection, token: asks), confirming: confirmation)
-        message?.envelope.stamp(remoteSender: connection.peer, charge: charge.take(), replyTarget: target)
+        stamp(&message, asks: asks, confirming: confirmation, &charge, from: connection)
         return deliver(&message, answering: answers, sink, &hasRoom, from: connection)
     }
 

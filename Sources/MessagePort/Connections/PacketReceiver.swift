@@ -124,7 +124,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             if mayBatch, let sink, let batch = receiveBatch(&state, sink, limit: limit - count, from: connection) {
                 count += batch
                 if batch > 0 {
-                    if depth == .quick, count < limit, state.channel.path.isReadForNow { return (count, false, false) }
+                    if depth == .quick, count < limit, state.channel.isReadForNow { return (count, false, false) }
                     continue
                 }
                 state.mayReadOn = false
@@ -135,6 +135,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             state.mayReadOn = false
             count += 1
             guard receivePacket(&state, sink, depth: depth, from: connection) else { return (count, false, false) }
+            if depth == .quick, state.channel.isReadForNow { return (count, false, false) }
         }
         return (limit, true, false)
     }
@@ -177,7 +178,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             !connection.isClosed, let quotas = connection.quotas(of: sink)
         else { return nil }
         let most = min(limit, state.batchLimit)
-        state.channel.path.consumer?.peekPlain(&state.packets, atMost: most, size: Tuning.batchSize)
+        state.channel.path.consumer?.peekPlainMessages(&state.packets, atMost: most, size: Tuning.batchSize)
         var loan: MemoryBorrower.PendingLoan?
         if state.packets.isEmpty {
             // Memory is a batch of its own. Mostly there is nothing.
@@ -265,6 +266,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         _ state: inout ReceiveState, _ sink: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
     ) -> Bool {
         if connection.isClosed { return false }
+        if let mayContinue = receivePlain(&state, sink, from: connection) { return mayContinue }
         switch state.channel.next(from: connection.descriptor, depth: depth, for: connection) {
         case .packet(let header, let payload, let descriptors):
             return accept(header, payload, descriptors, &state, sink, from: connection)
@@ -296,25 +298,17 @@ struct PacketReceiver: ~Copyable, Sendable {
         if header.answers > 0, header.kind.mayAnswer, !connection.hasAsked(under: header.answers) {
             return connection.refuse(.malformedPacket)
         }
-        var (limit, isWanted, mustCheck) = (MessageLimits.payload, true, true)
+        var start = MessageStart()
         // A message between the pieces of another has a charge of its own.
         let isBetweenPieces = header.kind == .message && state.channel.assembly.isBegun
         var begun: PeerCharge?
         if isBetweenPieces { swap(&begun, &state.charge) }
         defer { if isBetweenPieces { swap(&begun, &state.charge) } }
         if header.kind == .message {
-            // Only a port takes messages that answer nothing.
-            if !connection.isPortsEnd, header.answers == 0 { return connection.refuse(.malformedPacket) }
-            let (isAwaited, isTokenTaken, hasOnlyObserved) = connection.messageDidBegin(header)
-            if isTokenTaken { return connection.refuse(.malformedPacket) }
-            if hasOnlyObserved { sink?.clientDidConnect() }
-            connection.announceMoveIfDue()
-            // A dead port takes nothing.
-            isWanted = header.answers == 0 ? sink != nil : isAwaited
-            if isWanted, sink != nil, let quotas = connection.quotas(of: sink) {
-                (limit, mustCheck) = quotas.charge(
-                    connection.owner, for: header, areDescriptorsLost: descriptors == nil, &state.charge)
+            guard let found = begin(header, isWhole: descriptors != nil, &state, sink, from: connection) else {
+                return connection.refuse(.malformedPacket)
             }
+            start = found
         }
         if header.kind == .abort, state.channel.assembly.isBegunForPort { didReceiveUnqueued(sink) }
         var (descriptors, loans): ([SharedDescriptor]?, [MessageMemory]) = (descriptors, [])
@@ -326,13 +320,14 @@ struct PacketReceiver: ~Copyable, Sendable {
             if borrowed.isLost { descriptors = nil }
         }
         let event = state.channel.assembly.accept(
-            header, payload: payload, descriptors: descriptors, loans: loans, limit: limit, isWanted: isWanted)
-        return handle(event, mustCheck: mustCheck, &state, sink, from: connection)
+            header, payload: payload, descriptors: descriptors, loans: loans, limit: start.limit,
+            isWanted: start.isWanted)
+        return handle(event, mustCheck: start.mustCheck, &state, sink, from: connection)
     }
 
     /// Does what a packet amounts to. With `mustCheck`, the next packet may be read only after a check that the process
     /// may send more.
-    private func handle(
+    func handle(
         _ event: consuming PacketAssembly.Event, mustCheck: Bool, _ state: inout ReceiveState,
         _ sink: (any MessageSink)?, from connection: SocketConnection
     ) -> Bool {

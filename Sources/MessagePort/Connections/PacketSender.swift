@@ -78,41 +78,68 @@ struct PacketSender: ~Copyable, Sendable {
     /// - Returns: whether it was sent; false when it is too large, or the lock is not free.
     /// - Throws: as `transmit`.
     func sendPlain(
-        _ head: UInt64, _ body: [UInt8], id: Int32, answering token: UInt64, until deadline: SendDeadline,
+        _ head: UInt64, _ body: [UInt8], id: Int32, asks: UInt64, answers: UInt64, until deadline: SendDeadline,
         over connection: SocketConnection
     ) throws(PortError) -> Bool {
-        let size = ComponentKind.headSize + body.count
-        guard size <= OutgoingChannel.ringPieceLimit, lock.tryLock() else { return false }
-        let header = PacketHeader(
-            kind: .message, messageID: id, componentCount: 1, answers: token, totalLength: UInt64(size))
-        var waiting: Transmission?
+        guard Self.mayBePlain(body), lock.tryLock() else { return false }
         do throws(PortError) {
-            if isWithinLargeMessage || token == 0 && mustAwaitCredit {
-                waiting = Transmission(OutgoingMessage(id: id, head, body), asks: 0, answers: token)
-            } else if backlog.isIdle, !connection.isClosed,
-                let notice = channel.path.withLock({ $0.writePlain(header.words, firstWord: head, body) })
-            {
-                if try follow(notice, over: connection) {
-                    didSend(size)
-                    if token == 0 { credit.didBegin(asking: 0) }
-                } else {
-                    channel.path.withLock { $0.ringDidClose() }
-                    waiting = Transmission(OutgoingMessage(id: id, head, body), asks: 0, answers: token)
-                }
-            } else if try !offerPlain(
-                OutgoingPacket(header: header, firstWord: head, tail: body[...]), over: connection)
-            {
-                waiting = Transmission(OutgoingMessage(id: id, head, body), asks: 0, answers: token)
+            let mustWait = isWithinLargeMessage || answers == 0 && mustAwaitCredit
+            if !mustWait, try offerPlain(head, body, id: id, asks: asks, answers: answers, over: connection) {
+                unlock(over: connection)
+                return true
             }
         } catch {
             unlock(over: connection)
             throw error
         }
-        if var waiting = waiting.take() {
-            try finish(&waiting, until: deadline, over: connection)
+        var message = Transmission(OutgoingMessage(id: id, head, body), asks: asks, answers: answers)
+        try finish(&message, until: deadline, over: connection)
+        return true
+    }
+
+    /// Sends a plain reply, if it is not large, the lock is free, nothing waits to be sent, and there is room.
+    ///
+    /// - Returns: whether it was sent.
+    /// - Throws: as `reply`.
+    func replyPlain(
+        _ bytes: [UInt8], id: Int32, answers: UInt64, over connection: SocketConnection
+    ) throws(PortError) -> Bool {
+        guard isPortsEnd, Self.mayBePlain(bytes), backlog.isIdle, lock.tryLock() else { return false }
+        defer { unlock(over: connection) }
+        if !backlog.isIdle { return false }
+        let head = ComponentKind.bytes.head(bytes.count).littleEndian
+        return try offerPlain(head, bytes, id: id, asks: 0, answers: answers, over: connection)
+    }
+
+    /// Whether a message with such a body fits in a record of the ring.
+    private static func mayBePlain(_ body: [UInt8]) -> Bool {
+        ComponentKind.headSize + body.count <= OutgoingChannel.ringPieceLimit
+    }
+
+    /// Offers a plain message: first the ring, then, after the backlog, either path. The caller holds the lock.
+    ///
+    /// - Returns: false when there is no room.
+    private func offerPlain(
+        _ head: UInt64, _ body: [UInt8], id: Int32, asks: UInt64, answers: UInt64, over connection: SocketConnection
+    ) throws(PortError) -> Bool {
+        let size = ComponentKind.headSize + body.count
+        let header = PacketHeader(
+            kind: .message, messageID: id, componentCount: 1, asks: asks, answers: answers, totalLength: UInt64(size))
+        if backlog.isIdle, !connection.isClosed,
+            let notice = channel.path.withLock({ $0.writePlain(header.words, firstWord: head, body) })
+        {
+            guard try follow(notice, over: connection) else {
+                channel.path.withLock { $0.ringDidClose() }
+                return false
+            }
         } else {
-            unlock(over: connection)
+            guard try sendBacklog(over: connection) else { return false }
+            connection.offerRingsIfDue()
+            let packet = OutgoingPacket(header: header, firstWord: head, tail: body[...])
+            guard try offer(packet, over: connection) else { return false }
         }
+        didSend(size)
+        if answers == 0 { credit.didBegin(asking: asks) }
         return true
     }
 
@@ -124,18 +151,6 @@ struct PacketSender: ~Copyable, Sendable {
             try settle(error, over: connection)
             return true
         }
-    }
-
-    /// Sends the backlog, and then a packet that is a whole message. The caller holds the lock.
-    ///
-    /// - Returns: false when there is no room.
-    private func offerPlain(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
-        guard try sendBacklog(over: connection) else { return false }
-        connection.offerRingsIfDue()
-        guard try offer(packet, over: connection) else { return false }
-        didSend(packet.payloadSize)
-        if packet.header.answers == 0 { credit.didBegin(asking: 0) }
-        return true
     }
 
     /// Counts payload bytes that were sent. The caller holds the lock.

@@ -24,7 +24,7 @@ package final class RemotePort: PortEndpoint {
     private let forkGuard = ForkGuard()  // immutable
     /// The ends of pipes that count rights to the port.
     let presence = Mutex(RemotePresence())
-    /// How many requests wait in each loop and mode, nested ones included.
+    /// How many requests wait in each loop and mode, nested ones included; but for the private mode.
     private let waiting = Mutex<[Waiters: Int]>([:])
 
     package init(_ portAddress: PortAddress, over connection: SocketConnection) {
@@ -97,6 +97,7 @@ package final class RemotePort: PortEndpoint {
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
         guard let source = try reached().replySource() else { return }
+        if mode == .portReply { return try loop.addOrThrow(source, to: mode) }
         // Counted first: a request that ends meanwhile leaves the source in the loop, or adds it again.
         waiting.withLock { $0[Waiters(loop: ObjectIdentifier(loop), mode: mode), default: 0] += 1 }
         do throws(PortError) {
@@ -124,15 +125,14 @@ package final class RemotePort: PortEndpoint {
     /// One request fewer waits in the loop and mode: after the last one the source is removed from them, unless other
     /// code needs it.
     private func leave(_ loop: ThreadRunLoop, _ mode: RunLoopMode) {
+        // In the private mode it stays: only requests run there, and the next one saves the system calls.
+        if mode == .portReply { return }
         waiting.withLock { waiting in
             let key = Waiters(loop: ObjectIdentifier(loop), mode: mode)
             let count = waiting[key] ?? 0
             waiting[key] = count > 1 ? count - 1 : nil
         }
-        // In the private mode it may stay: only requests run there, and the next one saves the system calls.
-        guard mode != .portReply, !isNeeded(on: loop, in: mode),
-            let source = connection?.knownReplySource
-        else { return }
+        guard !isNeeded(on: loop, in: mode), let source = connection?.knownReplySource else { return }
         loop.remove(source, from: mode)
         // A waiter may have come meanwhile, and have found the source in the loop.
         if isNeeded(on: loop, in: mode) { try? loop.addOrThrow(source, to: mode) }

@@ -23,8 +23,8 @@ struct RequestTable: Sendable {
     private(set) var lastToken: UInt64 = 0
     /// The requests of this end. While the message is being sent, its sender owns the reply right: the connection's end
     /// does not touch it.
-    private var awaited: [UInt64: (target: ReplyTarget, isSending: Bool)] = [:]
-    private var unanswered: [UInt64: IncomingRequest] = [:]
+    private var awaited = TokenTable<(target: ReplyTarget, isSending: Bool)>()
+    private var unanswered = TokenTable<IncomingRequest>()
 
     /// Whether this end awaits a reply.
     var awaitsReply: Bool { !awaited.isEmpty }
@@ -33,7 +33,7 @@ struct RequestTable: Sendable {
     var hasUnanswered: Bool { !unanswered.isEmpty }
 
     /// The tokens under which the peer awaits replies.
-    var unansweredTokens: Set<UInt64> { Set(unanswered.keys) }
+    var unansweredTokens: Set<UInt64> { Set(unanswered.tokens) }
 
     /// Continues what another process has begun: the next token is a higher one.
     mutating func resume(after token: UInt64) { lastToken = max(lastToken, token) }
@@ -65,14 +65,15 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: what receives the reply; nil when that has come already, or is no longer wanted.
     mutating func didSend(_ token: UInt64) -> ReplyTarget? {
-        awaited[token]?.isSending = false
-        return awaited[token]?.target
+        guard let target = awaited[token]?.target else { return nil }
+        awaited[token] = (target, isSending: false)
+        return target
     }
 
     /// Ends a request of this end.
     ///
     /// - Returns: what was to receive the reply; nil when the request has ended before.
-    mutating func end(_ token: UInt64) -> ReplyTarget? { awaited.removeValue(forKey: token)?.target }
+    mutating func end(_ token: UInt64) -> ReplyTarget? { awaited.remove(token)?.target }
 
     mutating func addUnanswered(_ token: UInt64) { unanswered[token] = .unanswered(isBound: true, []) }
 
@@ -86,7 +87,7 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: the handlers, which need not be called any more; the caller releases them without a lock.
     mutating func settle(_ token: UInt64) -> [@Sendable () -> Void] {
-        unanswered.removeValue(forKey: token)?.handlers ?? []
+        unanswered.remove(token)?.handlers ?? []
     }
 
     /// The peer abandons a request.
@@ -103,7 +104,7 @@ struct RequestTable: Sendable {
     /// - Returns: what to call.
     mutating func abandonAll() -> [@Sendable () -> Void] {
         let handlers = unanswered.values.flatMap(\.handlers)
-        for token in unanswered.keys { unanswered[token] = .abandoned }
+        for token in unanswered.tokens { unanswered[token] = .abandoned }
         return handlers
     }
 
@@ -124,9 +125,8 @@ struct RequestTable: Sendable {
     ///
     /// - Returns: what will receive no reply, and what to call because the peer's requests are abandoned.
     mutating func endAllSent() -> (unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void]) {
-        let (ended, abandoned) = (awaited.values.filter { !$0.isSending }, unanswered)
-        awaited = awaited.filter { $0.value.isSending }
-        unanswered = [:]
-        return (ended.map(\.target), abandoned.values.flatMap(\.handlers))
+        let ended = awaited.removeAll { !$0.isSending }.map(\.target)
+        let abandoned = unanswered.removeAll { _ in true }.flatMap(\.handlers)
+        return (ended, abandoned)
     }
 }

@@ -97,7 +97,8 @@ extension SocketConnection: LendingConnection, BorrowingConnection {
         defer { if !isSent { lender.withdraw(record) } }
         let body = record.plainBody
         isSent = try sender.sendPlain(
-            LoanRecord.plainHead, body, id: message.id, answering: token, until: deadline, over: self)
+            LoanRecord.plainHead, body, id: message.id, asks: 0, answers: token, until: deadline,
+            over: self)
         BufferPool.leave(consume body)
         return isSent
     }

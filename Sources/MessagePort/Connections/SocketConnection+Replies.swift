@@ -17,7 +17,8 @@ extension SocketConnection: ReplyConnection {
     func messageDidBegin(_ header: PacketHeader) -> (isAwaited: Bool, isTokenTaken: Bool, hasOnlyObserved: Bool) {
         state.withLock { state in
             (
-                state.requests.isAwaited(header.answers), state.requests.isUnanswered(header.asks),
+                header.answers != 0 && state.requests.isAwaited(header.answers),
+                header.asks != 0 && state.requests.isUnanswered(header.asks),
                 state.noteMessages()
             )
         }
@@ -57,6 +58,32 @@ extension SocketConnection: ReplyConnection {
     func loseMessage(asks: UInt64, answers: UInt64) {
         if asks != 0 { bounce(asks, because: .descriptorsLost, delivery: .unread) }
         if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }
+    }
+
+    /// The fast path: sends a message of bytes alone, which may ask for a reply, or of memory that is lent, if the send
+    /// lock is free.
+    ///
+    /// - Returns: whether it was sent; if not, the message is unchanged.
+    func sendPlain(_ message: inout MachMessage, answering token: UInt64, until deadline: SendDeadline)
+        throws(PortError) -> Bool
+    {
+        guard message.envelope.mayBePlain else { return false }
+        guard let bytes = message.parts.removeOnlyBytes() else {
+            if message.envelope.hasReplyRight { return false }
+            return try sendLoan(message, answering: token, until: deadline)
+        }
+        let head = ComponentKind.bytes.head(bytes.count).littleEndian
+        let asked = try expectReply(for: message.replyTarget)
+        var isSent = false
+        defer { if isSent { didSend(token: asked) } else { forget(token: asked) } }
+        isSent = try sender.sendPlain(
+            head, bytes, id: message.id, asks: asked, answers: token, until: deadline, over: self)
+        if !isSent {
+            message.parts = MessageParts(.bytes(bytes))
+            return false
+        }
+        BufferPool.leave(consume bytes)
+        return true
     }
 
     /// As `send`, in a task, which blocks no thread while it waits for the send lock and for room.
@@ -154,6 +181,11 @@ extension SocketConnection: ReplyConnection {
     ///   request is not settled.
     func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {
         if isClosed { throw PortError(.deadName) }
+        if !message.envelope.hasReplyRight, let bytes = message.parts.onlyBytes,
+            try sender.replyPlain(bytes, id: message.id, answers: token, over: self)
+        {
+            return didSettleReply(to: token)
+        }
         let encoded: OutgoingMessage
         switch try message.encodedOrFull(lending: lender(for: message)) {
         case .success(let message): encoded = message
@@ -250,7 +282,7 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// Stops awaiting a reply under the token. The target is not notified.
-    func forget(token: UInt64) { _ = endAwaited(token) }
+    func forget(token: UInt64) { if token != 0 { _ = endAwaited(token) } }
 
     /// Stops awaiting a reply for the receiver.
     func forget(_ receiver: any ReplyReceiver) {

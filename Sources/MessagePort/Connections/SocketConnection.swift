@@ -365,25 +365,6 @@ extension SocketConnection {
         didSend(transmission)
     }
 
-    /// The fast path: sends a message of bytes alone, or of memory that is lent, if the send lock is free.
-    ///
-    /// - Returns: whether it was sent; if not, the message is unchanged.
-    private func sendPlain(_ message: inout MachMessage, answering token: UInt64, until deadline: SendDeadline)
-        throws(PortError) -> Bool
-    {
-        if message.envelope.hasReplyRight { return false }
-        guard let bytes = message.parts.removeOnlyBytes() else {
-            return try sendLoan(message, answering: token, until: deadline)
-        }
-        let head = ComponentKind.bytes.head(bytes.count).littleEndian
-        guard try sender.sendPlain(head, bytes, id: message.id, answering: token, until: deadline, over: self) else {
-            message.parts = MessageParts(.bytes(bytes))
-            return false
-        }
-        BufferPool.leave(consume bytes)
-        return true
-    }
-
     var sentByteCount: Int { sender.sentByteCount.load(ordering: .relaxed) }
 
     /// Sends a small packet, now or when there is room. Never waits.

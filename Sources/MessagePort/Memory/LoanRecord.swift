@@ -90,7 +90,7 @@ extension RingConsumer {
     ///
     /// - Returns: a copy, which was checked; nil when the packet is no plain loan.
     mutating func peekLoan(_ packets: inout [PacketPrefix]) -> LoanRecord? {
-        guard let packet = peek(), packet.firstWord == LoanRecord.plainHead, packet.hasPlainHead,
+        guard let packet = peek(), packet.firstWord == LoanRecord.plainHead, packet.isOneWay, packet.hasPlainHead,
             let record = LoanRecord(inPlain: packet, of: self), record.count <= MessageLimits.payload
         else { return nil }
         packets.append(packet)

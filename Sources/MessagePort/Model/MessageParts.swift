@@ -251,6 +251,13 @@ struct MessageEnvelope: Sendable {
         return content.replyPort != nil || content.replyTarget != nil
     }
 
+    /// Whether a message of bytes alone is a plain one: it may ask for a reply, but not over a port of its sender, nor
+    /// for a confirmation.
+    var mayBePlain: Bool {
+        guard let content else { return true }
+        return content.replyPort == nil && content.replyTarget?.confirmation == nil
+    }
+
     var replyPort: SendRight? {
         get { content?.replyPort }
         set { if newValue != nil || content != nil { changeable().replyPort = newValue } }

@@ -25,6 +25,9 @@ final class ReplySlot: ReplyReceiver {
     private struct State: Sendable {
         var stage = Stage.waiting
         var continuation: CheckedContinuation<Void, Never>?
+        /// The token of the request that was sent over the direct connection, whose peer is then notified of an
+        /// abandonment; zero before that.
+        var sentToken: UInt64 = 0
         /// Called when the request is abandoned.
         var abandonmentHandlers: [@Sendable () -> Void] = []
         /// Connections to which the request was forwarded: retained until the wait ends.
@@ -105,8 +108,15 @@ final class ReplySlot: ReplyReceiver {
     }
 
     func passAbandonment(to connection: any ReplyConnection, token: UInt64) {
-        if direct == ObjectIdentifier(connection) { directToken.store(token, ordering: .releasing) }
-        whenAbandoned { [weak connection] in connection?.giveUp(token: token) }
+        guard direct == ObjectIdentifier(connection) else {
+            return whenAbandoned { [weak connection] in connection?.giveUp(token: token) }
+        }
+        directToken.store(token, ordering: .releasing)
+        let isAbandoned = state.withLock { state in
+            state.sentToken = token
+            return if case .abandoned = state.stage { true } else { false }
+        }
+        if isAbandoned { connection.giveUp(token: token) }
     }
 
     private func whenAbandoned(_ notify: @escaping @Sendable () -> Void) {
@@ -221,7 +231,10 @@ final class ReplySlot: ReplyReceiver {
             return true
         }
         if !isFirst { return false }
-        if case .abandoned = stage { for notify in old.abandonmentHandlers { notify() } }
+        if case .abandoned = stage {
+            if old.sentToken != 0 { remote?.connection?.giveUp(token: old.sentToken) }
+            for notify in old.abandonmentHandlers { notify() }
+        }
         old.continuation?.resume()
         old.wakeSender?()
         loop?.wakeUp()

@@ -256,8 +256,8 @@ struct OutgoingPacket: Sendable {
     var payloadSize: Int { (firstWord == nil ? 0 : ComponentKind.headSize) + payload.count + tail.count }
 }
 
-// A plain packet is a whole message for the port, of one part, which answers nothing and wants no answer: most are, and of
-// bytes. The heads of the packet and of its first record suffice to recognise it.
+// A plain packet is a whole message of one part: most are, and of bytes. The heads of the packet and of its first record
+// suffice to recognise it.
 
 extension PacketPrefix {
     /// The beginning of its head.
@@ -266,15 +266,18 @@ extension PacketPrefix {
     /// Whether it is a plain packet, unless its records say otherwise.
     var hasPlainHead: Bool {
         let plain = Self.plainHead
-        return head.0 == plain.0 && UInt64(littleEndian: head.1) >> 32 == 1 && head.2 == 0 && head.3 == 0
+        return head.0 == plain.0 && UInt64(littleEndian: head.1) >> 32 == 1
             && UInt64(littleEndian: head.4) == UInt64(payloadSize)
     }
 
     /// Whether it is one of bytes.
-    var isPlainMessage: Bool {
+    var isPlain: Bool {
         hasPlainHead
             && UInt64(littleEndian: firstWord) == ComponentKind.bytes.head(payloadSize - ComponentKind.headSize)
     }
+
+    /// Whether it neither asks for a reply nor is one.
+    var isOneWay: Bool { head.2 == 0 && head.3 == 0 }
 
     var messageID: Int32 { Int32(truncatingIfNeeded: UInt64(littleEndian: head.1)) }
 
@@ -283,9 +286,12 @@ extension PacketPrefix {
 }
 
 extension RingConsumer {
-    /// Sets `packets` to the next plain packets of bytes, which stay in the ring: at most `limit` of them, up to the one with
-    /// which they have `size` bytes.
-    mutating func peekPlain(_ packets: inout [PacketPrefix], atMost limit: Int, size: Int) {
-        peekPrefixes(&packets, atMost: limit, size: size) { $0.isPlainMessage }
+    /// Sets `packets` to the next plain packets of bytes that ask for no reply and are none, which stay in the ring: at most
+    /// `limit` of them, up to the one with which they have `size` bytes.
+    mutating func peekPlainMessages(_ packets: inout [PacketPrefix], atMost limit: Int, size: Int) {
+        peekPrefixes(&packets, atMost: limit, size: size) { $0.isOneWay && $0.isPlain }
     }
+
+    /// The next packet, if it is plain. It stays in the ring.
+    mutating func peekPlain() -> PacketPrefix? { peek().flatMap { $0.isPlain ? $0 : nil } }
 }

@@ -8,6 +8,8 @@ struct RunLoopState: Sendable {
     /// permanently.
     var modes = [ModeState(name: .default)]
     private var indices: [RunLoopMode: Int] = [.default: 0]
+    /// The mode that was looked up last: to find it again costs a comparison, where a lookup computes a hash.
+    private var lastFound = (mode: RunLoopMode.default, index: 0)
     /// The other modes that a block was posted for.
     private var namesOfBlocks: Set<RunLoopMode> = []
     /// The port-based sources.
@@ -43,13 +45,16 @@ struct RunLoopState: Sendable {
     var modeNames: Set<RunLoopMode> { namesOfBlocks.union(indices.keys) }
 
     /// The index of a mode that something was added to.
-    func index(of mode: RunLoopMode) -> Int? {
-        indices[mode]
+    mutating func index(of mode: RunLoopMode) -> Int? {
+        if lastFound.mode == mode { return lastFound.index }
+        guard let index = indices[mode] else { return nil }
+        lastFound = (mode, index)
+        return index
     }
 
     /// The index of a mode that is known, if only from a block.
     mutating func knownIndex(of mode: RunLoopMode) -> Int? {
-        namesOfBlocks.contains(mode) ? makeIndex(of: mode) : indices[mode]
+        index(of: mode) ?? (namesOfBlocks.contains(mode) ? makeIndex(of: mode) : nil)
     }
 
     /// Records a mode that a block was posted for: this stores only its name.
@@ -59,7 +64,7 @@ struct RunLoopState: Sendable {
 
     /// The index of a mode, which is made when it is new.
     mutating func makeIndex(of mode: RunLoopMode) -> Int {
-        if let index = indices[mode] { return index }
+        if let index = index(of: mode) { return index }
         namesOfBlocks.remove(mode)
         indices[mode] = modes.count
         modes.append(ModeState(name: mode))
@@ -249,7 +254,7 @@ extension RunLoopState {
         return timer
     }
 
-    func contains(_ id: ItemID, in mode: RunLoopMode) -> Bool {
+    mutating func contains(_ id: ItemID, in mode: RunLoopMode) -> Bool {
         if mode == .common { return commonItems[id] != nil }
         return index(of: mode).map { isMember(id, of: $0) } ?? false
     }

@@ -33,6 +33,8 @@ enum CountedStretch: String {
     case threadLoan = "thread-loan"
     /// As `ipc.request`; for profilers.
     case processRequest = "process-request"
+    /// As `ipc.request.sleeping`; for profilers.
+    case sleepingRequest = "sleeping-request"
     /// As `inproc.request`; for profilers.
     case request
     /// As `cf.request`; for profilers.
@@ -92,6 +94,7 @@ enum CountedStretch: String {
         case .filledLoan: try .loanPair(16 << 20, .shared, .all, on: .anywhere)
         case .threadLoan: try .loanThreadPair(1 << 20, on: .anywhere)
         case .processRequest: try .namedPort(.adaptive)
+        case .sleepingRequest: try .namedPort(.blocking)
         case .request: try .portServer()
         case .cfRequest: try .cfMessagePort(on: .anywhere)
         case .ports: try .portField(100_000)
