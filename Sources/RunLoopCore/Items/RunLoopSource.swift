@@ -229,7 +229,15 @@ extension RunLoopSource {
     ///
     /// - Throws: why the kernel does not watch the descriptor; the modes that the source is in are then unchanged.
     func add(to loop: ThreadRunLoop, _ mode: RunLoopMode, orLater: Bool = false) throws(SystemError) {
-        let entered = state.withLock { $0.membership.add(.source(self), to: loop, mode) }
+        let entered = state.withLock { state -> [Int] in
+            // Mostly, where it is added again and again: in the mode of requests it stays.
+            if isPortBased,
+                loop.state.withLock({ $0.hasOnlyIndividually(self, near: state.registration, in: mode) })
+            {
+                return []
+            }
+            return state.membership.add(.source(self), to: loop, mode)
+        }
         if entered.isEmpty { return }
         do throws(SystemError) {
             try didEnter(entered, of: loop, orLater: orLater)

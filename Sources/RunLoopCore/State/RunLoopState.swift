@@ -149,6 +149,17 @@ extension RunLoopState {
         return commonModes.sorted { $0.rawValue < $1.rawValue }.map { makeIndex(of: $0) }.filter { enter(item, $0) }
     }
 
+    /// Whether a port-based source is in the mode, and was not added to the common modes: then there is nothing to do to
+    /// add it. The cached index is that of its registration there, if it is still valid; otherwise this is false.
+    mutating func hasOnlyIndividually(
+        _ source: RunLoopSource, near cachedIndex: RegistrationIndex, in mode: RunLoopMode
+    ) -> Bool {
+        guard cachedIndex < registrations.list.count, registrations.list[cachedIndex].source === source,
+            mode != .common, commonItems[source.id] == nil
+        else { return false }
+        return index(of: mode) == Int(registrations.list[cachedIndex].mode)
+    }
+
     /// - Returns: whether the item is new in the mode.
     private mutating func enter(_ item: RunLoopItem, _ index: Int) -> Bool {
         if case .source(let source) = item, source.isPortBased { return register(source, index) }
