@@ -134,4 +134,25 @@ final class SilentReceiver: ReplyReceiver {
                     == .deadName)
         }
     }
+
+    /// Notes whether the requester waits while this is notified that the request is abandoned.
+    private final class Callee: ReplyConnection {
+        let slot = ReplySlot(wakes: .current)
+        let states = Recorder<Bool>()
+
+        func replySource() throws(PortError) -> RunLoopSource? { nil }
+        func giveUp(token: UInt64) { states.append(slot.isWaiting) }
+    }
+
+    @Test("the requester waits on until the callee was notified that the request is abandoned")
+    func reporting() async throws {
+        try await onNewThread {
+            let callee = Callee()
+            callee.slot.passAbandonment(to: callee, token: 1)
+            callee.slot.giveUp(PortError(.wouldDeadlock))
+            #expect(callee.states.elements == [true])
+            #expect(!callee.slot.isWaiting)
+            #expect(portError { () throws(PortError) in _ = try callee.slot.take() }?.code == .wouldDeadlock)
+        }
+    }
 }

@@ -24,6 +24,9 @@ final class ReplySlot: ReplyReceiver {
 
     private struct State: Sendable {
         var stage = Stage.waiting
+        /// Whether the request is abandoned, and what is to know it is being notified: until that is done, the requester
+        /// waits on.
+        var isReporting = false
         var continuation: CheckedContinuation<Void, Never>?
         /// The token of the request that was sent over the direct connection, whose peer is then notified of an
         /// abandonment; zero before that.
@@ -34,6 +37,8 @@ final class ReplySlot: ReplyReceiver {
         var connections: [any ReplyConnection] = []
         /// Ends the wait for room; nil when the thread does not wait for any.
         var wakeSender: (@Sendable () -> Void)?
+
+        var isWaiting: Bool { if case .waiting = stage { true } else { isReporting } }
     }
 
     private let state = Mutex(State())
@@ -61,7 +66,7 @@ final class ReplySlot: ReplyReceiver {
     var isInherited: Bool { forkGuard.isInherited }
 
     var isWaiting: Bool {
-        !isInherited && state.withLock { if case .waiting = $0.stage { true } else { false } }
+        !isInherited && state.withLock { $0.isWaiting }
     }
 
     /// Whether only the message's receiver can reply: the right is in a message that is queued or being handled.
@@ -210,7 +215,7 @@ final class ReplySlot: ReplyReceiver {
     func wait() async {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in
-                guard case .waiting = state.stage else { return true }
+                if !state.isWaiting { return true }
                 state.continuation = continuation
                 return false
             }
@@ -225,6 +230,7 @@ final class ReplySlot: ReplyReceiver {
     private func end(_ stage: Stage) -> Bool {
         if isInherited { return false }
         var old = State(stage: stage)
+        if case .abandoned = stage { old.isReporting = true }
         let isFirst = state.withLock { state in
             guard case .waiting = state.stage else { return false }
             swap(&state, &old)  // a copy would cost more than the rest; its contents are released without the lock
@@ -234,6 +240,13 @@ final class ReplySlot: ReplyReceiver {
         if case .abandoned = stage {
             if old.sentToken != 0 { remote?.connection?.giveUp(token: old.sentToken) }
             for notify in old.abandonmentHandlers { notify() }
+            let late = state.withLock { state in
+                state.isReporting = false
+                defer { (state.continuation, state.wakeSender) = (nil, nil) }
+                return (state.continuation, state.wakeSender)
+            }
+            late.0?.resume()
+            late.1?()
         }
         old.continuation?.resume()
         old.wakeSender?()
