@@ -108,11 +108,17 @@ struct PacketSender: ~Copyable, Sendable {
         defer { unlock(over: connection) }
         if !backlog.isIdle { return false }
         let head = ComponentKind.bytes.head(bytes.count).littleEndian
-        return try offerPlain(head, bytes, id: id, asks: 0, answers: answers, over: connection)
+        do throws(PortError) {
+            return try offerPlain(head, bytes, id: id, asks: 0, answers: answers, over: connection)
+        } catch {
+            // What cannot be sent now is what has joined the backlog since: the reply waits behind it.
+            if error.code != .deadName, !connection.isClosed, backlog.withLock({ !$0.isEmpty }) { return false }
+            throw error
+        }
     }
 
     /// Whether a message with such a body fits in a record of the ring.
-    private static func mayBePlain(_ body: [UInt8]) -> Bool {
+    static func mayBePlain(_ body: [UInt8]) -> Bool {
         ComponentKind.headSize + body.count <= OutgoingChannel.ringPieceLimit
     }
 

@@ -72,6 +72,10 @@ extension SocketConnection: ReplyConnection {
             if message.envelope.hasReplyRight { return false }
             return try sendLoan(message, answering: token, until: deadline)
         }
+        if !PacketSender.mayBePlain(bytes) {
+            message.parts = MessageParts(.bytes(bytes))
+            return false
+        }
         let head = ComponentKind.bytes.head(bytes.count).littleEndian
         let asked = try expectReply(for: message.replyTarget)
         var isSent = false
