@@ -4,6 +4,7 @@
 import ContractServices
 @testable import MessagePort
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -39,11 +40,13 @@ import Testing
     func order() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 100)
-            let (_, ring) = try client(of: port)
+            let (connection, ring) = try client(of: port)
             for id in Int32(1)...20 {
                 let message = MachMessage(id: id, bytes: pattern(Int(id)))
                 try ring.write(message, asks: id % 3 == 0 ? UInt64(id) : 0)
             }
+            connection.receive(into: connection.sink, limit: 2)
+            #expect(connection.receiver.state.withLock { $0.channel.peekPlain() }?.messageID == 3, "a request is plain")
             port.localPort.receiveFromSockets()
             #expect(try queuedMessages(at: port) == 20)
             for id in Int32(1)...20 {

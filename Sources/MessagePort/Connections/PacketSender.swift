@@ -391,11 +391,4 @@ struct PacketSender: ~Copyable, Sendable {
         endBecauseUnread(connection)
         throw PortError(.deadName)
     }
-
-    /// Sends a packet if there is room now and nothing else is being sent; otherwise drops it.
-    func offerAside(_ packet: OutgoingPacket, over connection: SocketConnection) {
-        guard lock.tryLock() else { return }
-        if backlog.withLock({ $0.isEmpty }) { _ = try? offer(packet, over: connection) }
-        unlock(over: connection)
-    }
 }

@@ -24,7 +24,8 @@ package final class RemotePort: PortEndpoint {
     private let forkGuard = ForkGuard()  // immutable
     /// The ends of pipes that count rights to the port.
     let presence = Mutex(RemotePresence())
-    /// How many requests wait in each loop and mode, nested ones included; but for the private mode.
+    /// How many requests wait in each loop and mode, nested ones included. In the private mode they are not
+    /// counted: the source stays there.
     private let waiting = Mutex<[Waiters: Int]>([:])
 
     package init(_ portAddress: PortAddress, over connection: SocketConnection) {

@@ -105,6 +105,13 @@ extension PacketSender {
         if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
     }
 
+    /// Sends a packet if there is room now and nothing else is being sent; otherwise drops it.
+    func offerAside(_ packet: OutgoingPacket, over connection: SocketConnection) {
+        guard lock.tryLock() else { return }
+        if backlog.withLock({ $0.isEmpty }) { _ = try? offer(packet, over: connection) }
+        unlock(over: connection)
+    }
+
     /// - Returns: false when the backlog is over its limit already.
     func enqueueIfAllowed(_ packets: [OutgoingPacket]) -> Bool {
         let limit = isPortsEnd ? Self.replyBacklogLimit : Self.backlogLimit

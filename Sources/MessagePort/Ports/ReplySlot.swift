@@ -243,10 +243,10 @@ final class ReplySlot: ReplyReceiver {
             let late = state.withLock { state in
                 state.isReporting = false
                 defer { (state.continuation, state.wakeSender) = (nil, nil) }
-                return (state.continuation, state.wakeSender)
+                return (continuation: state.continuation, wakeSender: state.wakeSender)
             }
-            late.0?.resume()
-            late.1?()
+            late.continuation?.resume()
+            late.wakeSender?()
         }
         old.continuation?.resume()
         old.wakeSender?()

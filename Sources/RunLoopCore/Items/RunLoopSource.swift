@@ -232,7 +232,7 @@ extension RunLoopSource {
         let entered = state.withLock { state -> [Int] in
             // Mostly, where it is added again and again: in the mode of requests it stays.
             if isPortBased,
-                loop.state.withLock({ $0.hasOnlyIndividually(self, near: state.registration, in: mode) })
+                loop.state.withLock({ $0.hasAlready(self, near: state.registration, in: mode) })
             {
                 return []
             }

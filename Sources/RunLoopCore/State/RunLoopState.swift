@@ -151,7 +151,7 @@ extension RunLoopState {
 
     /// Whether a port-based source is in the mode, and was not added to the common modes: then there is nothing to do to
     /// add it. The cached index is that of its registration there, if it is still valid; otherwise this is false.
-    mutating func hasOnlyIndividually(
+    mutating func hasAlready(
         _ source: RunLoopSource, near cachedIndex: RegistrationIndex, in mode: RunLoopMode
     ) -> Bool {
         guard cachedIndex < registrations.list.count, registrations.list[cachedIndex].source === source,
