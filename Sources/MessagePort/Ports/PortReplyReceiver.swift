@@ -22,13 +22,13 @@ final class PortReplyReceiver: ReplyReceiver {
     }
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
-        defer { settle() }
+        settle()
         try localPort.checkProcess()
         if case .dead = admit(message), !localPort.passOn(message) { throw PortError(.deadName) }
     }
 
     func fail(_ error: PortError) {
-        defer { settle() }
+        settle()
         var notice = MachMessage(id: MachMessage.sendOnceNotification)
         if let code = error.remoteCode, let text = error.remoteText {
             notice = MachMessage(errorCode: code, text: text)
@@ -62,7 +62,8 @@ final class PortReplyReceiver: ReplyReceiver {
         if isLate { localPort.cancelEnding(number) }
     }
 
-    /// The reply has come, or will not come: the port's end no longer matters.
+    /// The reply has come, or will not come: the port's end no longer matters. That is so before another thread can
+    /// receive the reply.
     private func settle() {
         if localPort.isInherited { return }
         let old = phase.withLock { phase in
