@@ -80,9 +80,9 @@ struct PortctlDescriptorTests {
             let command = ["--once", "--", try builtProduct("portctl"), "serve", "act", "-q"]
             let supervisor = try ChildProcess(
                 builtProduct("portctl"), ["--directory", scratch.path("names"), "activate", "act"] + command)
-            let declared = scratch.path("names/declared/act")
+            // The set with which it waits is the last descriptor that it opens.
             await offThePool {
-                while !FileManager.default.fileExists(atPath: declared), supervisor.isRunning { yieldThread() }
+                while !hasEpollSet(supervisor.processID), supervisor.isRunning { yieldThread() }
             }
             async let reply = try withoutDescriptors(supervisor.processID) {
                 try ChildProcess(
@@ -112,6 +112,14 @@ struct PortctlDescriptorTests {
         }
         try await limit(256)
         return result
+    }
+
+    private func hasEpollSet(_ process: pid_t) -> Bool {
+        let directory = "/proc/\(process)/fd"
+        let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return descriptors.contains {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(directory)/\($0)")) == "anon_inode:[eventpoll]"
+        }
     }
 
     /// How often a process has waited in the kernel.
