@@ -48,6 +48,11 @@ int shim_detach_thread(uintptr_t thread) { return pthread_detach((pthread_t)thre
 
 int shim_thread_id(void) { return (int)syscall(SYS_gettid); }
 
+/* Set by the C library where the kernel keeps the number in the thread's memory (rseq(2)). */
+extern const unsigned int __rseq_size __attribute__((weak));
+
+int shim_processor(void) { return &__rseq_size && __rseq_size ? sched_getcpu() : -1; }
+
 int shim_allowed_processor_count(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : -1;

@@ -117,8 +117,9 @@ struct PortctlDescriptorTests {
     private func hasEpollSet(_ process: pid_t) -> Bool {
         let directory = "/proc/\(process)/fd"
         let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-        return descriptors.contains {
-            (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(directory)/\($0)")) == "anon_inode:[eventpoll]"
+        return descriptors.contains { descriptor in
+            let file = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(directory)/\(descriptor)")
+            return file == "anon_inode:[eventpoll]"
         }
     }
 

@@ -65,6 +65,9 @@ struct PortctlOutputTests {
             answer: .answered(statistics))
         #expect(row.cells == ["a\\nb", "7", "-", "0", "4/4", "3", "2K", "0"])
         #expect(row.style == .alarming)
+        statistics.waits = WaitCounts(sleeps: 3, spinsThatPaid: 2, spinsThatDidNot: 1)
+        row.answer = .answered(statistics)
+        #expect(row.facts.last?.1 == "3 sleeps, 2 spins that paid, 1 that did not")
         let others: [(StatisticsReply?, [String], Style)] = [
             (.busy, ["-", "busy", "-", "-", "-"], .suspicious), (.silent, ["-", "-", "-", "-", "-"], .silent),
             (nil, ["-", "waiting", "-", "-", "-"], .silent),

@@ -142,7 +142,7 @@ struct PortctlTests {
                 object = try await portctl(["info", "echo", "--json", "--timeout", "10s"], in: scratch)
             } while list.output != "[\(object.output.dropLast())]\n" && .now < deadline
             let statistics =
-                #""statistics":{"peers":0,"queued":0,"queueLimit":64,"queueHighWaterMark":0,"messages":0,"bytes":0,"dropped":0}"#
+                #""statistics":{"peers":0,"queued":0,"queueLimit":64,"queueHighWaterMark":0,"messages":0,"bytes":0,"dropped":0,"sleeps":"#
             #expect(list.output == "[\(object.output.dropLast())]\n")
             #expect(
                 object.output.hasPrefix(

@@ -52,6 +52,7 @@ import Testing
                     #expect(answered.messageCount == 1 && answered.byteCount == 5)
                     #expect(answered.queueCount == 0 && answered.queueLimit == MachPort.defaultQueueLimit)
                     #expect(answered.clientCount == (transport == .memory ? 0 : 1))
+                    #expect(answered.waits != WaitCounts(), "the port's loop has waited for the message")
                 }
             }
         }

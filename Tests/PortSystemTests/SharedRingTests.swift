@@ -51,6 +51,23 @@ enum Unnamed {
 
     func isMark(_ outcome: RingConsumer.Outcome) -> Bool { if case .mark = outcome { true } else { false } }
 
+    @Test(
+        "a consumer learns on which processor its producer wrote last; what a producer claims there changes no record",
+        .enabled(if: sysProcessor() > 0, "needs a kernel that says where a thread runs"))
+    func processor() async throws {
+        for index in 0..<min(2, sysAllowedProcessorCount()) {
+            try await onNewThread {
+                var ends = try Ends()
+                #expect(ends.consumer.ring.producerProcessor == 0)
+                try useProcessor(index)
+                #expect(ends.producer.write(Self.head(1), [1]) == .written(.asleep))
+                #expect(ends.consumer.ring.producerProcessor == UInt64(sysProcessor()))
+                ends.memory[1] = .max
+                #expect(Self.isPacket(ends.consumer.read(), 1, [1]))
+            }
+        }
+    }
+
     @Test("records of every length come out as they went in, around the end many times")
     func lengths() throws {
         var ends = try Ends()

@@ -53,40 +53,14 @@ import Testing
 
     // MARK: Yields
 
-    private static let now = MonotonicInstant(nanoseconds: 1_000_000_000)
-    private static let gap = Tuning.timeBetweenCalls
-
-    private func predictor(yielding yields: [SpinPredictor.Yield]) -> SpinPredictor {
-        var predictor = SpinPredictor()
-        for yield in yields { predictor.didYield(yield, until: Self.now) }
-        return predictor
-    }
-
-    @Test("a spin first yields after as long as a round trip between two processors takes")
-    func firstYield() {
-        #expect(predictor(yielding: []).firstYield(at: Self.now) == Self.gap)
-        #expect(predictor(yielding: [.none, .wasted]).firstYield(at: Self.now) == Self.gap)
-    }
-
-    @Test("an answer during a yield came from this processor: the next spin yields at once, until that finds nothing")
-    func yieldAtOnce() {
-        #expect(predictor(yielding: [.paid]).firstYield(at: Self.now) == .zero)
-        #expect(predictor(yielding: [.paid, .none]).firstYield(at: Self.now) == .zero)
-        #expect(predictor(yielding: [.paid, .wasted]).firstYield(at: Self.now) == Self.gap)
-    }
-
     @Test("after a yield that another thread made long there is none for 256 times as long")
     func rest() {
-        let predictor = predictor(yielding: [.paid, .lost(.milliseconds(3))])
-        #expect(predictor.firstYield(at: Self.now) == nil)
-        #expect(predictor.firstYield(at: Self.now.advanced(by: .milliseconds(767))) == nil)
-        #expect(predictor.firstYield(at: Self.now.advanced(by: .milliseconds(768))) == Self.gap)
-    }
-
-    @Test("a yield that took longer than an answer is lost, also when something had come meanwhile")
-    func lostYield() {
-        #expect(SpinPredictor.Yield(lasting: .microseconds(100), hasPaid: true) == .paid)
-        #expect(SpinPredictor.Yield(lasting: .microseconds(100), hasPaid: false) == .wasted)
-        #expect(SpinPredictor.Yield(lasting: .microseconds(101), hasPaid: true) == .lost(.microseconds(101)))
+        let now = MonotonicInstant(nanoseconds: 1_000_000_000)
+        var predictor = SpinPredictor()
+        #expect(predictor.mayYield(at: now))
+        predictor.didLose(.milliseconds(3), until: now)
+        #expect(!predictor.mayYield(at: now))
+        #expect(!predictor.mayYield(at: now.advanced(by: .milliseconds(767))))
+        #expect(predictor.mayYield(at: now.advanced(by: .milliseconds(768))))
     }
 }

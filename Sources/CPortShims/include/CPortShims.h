@@ -156,6 +156,8 @@ static inline void shim_set_thread_cache(void *cache) {
 /* Whether the build is without the thread sanitizer and the address sanitizer. */
 _Bool shim_pools_memory(void);
 int shim_allowed_processor_count(void);
+/* The processor on which the calling thread runs; -1 where that takes a system call. */
+int shim_processor(void);
 /* Prefetches two lines of memory for writing. On x86-64 the compiler's builtin prefetches them for reading, unless it
  * may assume that the processor has the instruction; all current processors have it, or ignore it. */
 static inline void shim_prefetch(const void *place) {

@@ -20,6 +20,8 @@ extension SocketConnection: BusyPollable {
 
     package var hasArrived: Bool { receiver.ring.withObject { $0.isFilled } ?? false }
 
+    package var producerProcessor: UInt64 { receiver.ring.withObject { $0.producerProcessor } ?? 0 }
+
     package func receiveArrivals() -> Bool {
         if isInherited { return true }
         let sink = self.sink

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a port counts: messages that have come, messages that wait, connected clients. All of one moment.
+public import RunLoopCore
+
+/// What a port counts: messages that have come, messages that wait, connected clients. All of one moment, but ``waits``.
 ///
 /// ``MachPort/statistics`` returns those of a port of this process, `SendRight.statistics(within:)` those of any
 /// port.
@@ -22,6 +24,9 @@ public struct PortStatistics: Hashable, Sendable {
     /// How many connections of other processes the port has. A process makes one for all its rights to a port. A
     /// process that only asks for statistics, or taps the port, is not counted.
     public var clientCount = 0
+    /// How often the loops that serve the port have slept and spun since they were made, for whatever they waited:
+    /// `ThreadRunLoop.waitCounts`, added up. Zero while no loop serves the port.
+    public var waits = WaitCounts()
 
     /// Makes statistics in which everything is zero.
     public init() {}
@@ -30,11 +35,14 @@ public struct PortStatistics: Hashable, Sendable {
 extension PortStatistics {
     /// The numbers, in the order in which they cross to another process. New ones come last.
     private var numbers: [Int] {
-        [messageCount, byteCount, droppedMessageCount, queueCount, queueLimit, queueHighWaterMark, clientCount]
+        [
+            messageCount, byteCount, droppedMessageCount, queueCount, queueLimit, queueHighWaterMark, clientCount,
+            waits.sleeps, waits.spinsThatPaid, waits.spinsThatDidNot,
+        ]
     }
 
     /// The fewest and the most bytes of an answer. A later version may send more numbers, which this one ignores.
-    private static let payloadLimits = 7 * 8...1024
+    private static let payloadLimits = 10 * 8...1024
 
     var payload: [UInt8] {
         var bytes: [UInt8] = []
@@ -48,5 +56,6 @@ extension PortStatistics {
         (messageCount, byteCount, droppedMessageCount) = (number(0), number(1), number(2))
         (queueCount, queueLimit, queueHighWaterMark) = (number(3), number(4), number(5))
         clientCount = number(6)
+        (waits.sleeps, waits.spinsThatPaid, waits.spinsThatDidNot) = (number(7), number(8), number(9))
     }
 }

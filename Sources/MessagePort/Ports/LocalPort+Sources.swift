@@ -218,7 +218,7 @@ extension LocalPort {
     var statistics: PortStatistics {
         var statistics = PortStatistics()
         if isInherited { return statistics }
-        state.withLock { state in
+        let sources = state.withLock { state in
             statistics.messageCount = state.mailbox.messageCount
             statistics.byteCount = state.mailbox.byteCount
             statistics.droppedMessageCount = state.mailbox.droppedCount
@@ -226,7 +226,9 @@ extension LocalPort {
             statistics.queueLimit = state.mailbox.limit
             statistics.queueHighWaterMark = state.mailbox.highWater
             statistics.clientCount = max(0, Int(state.senders.clientCount))
+            return state.sources
         }
+        statistics.waits = sources.waitCounts
         return statistics
     }
 }

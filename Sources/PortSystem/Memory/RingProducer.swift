@@ -143,6 +143,7 @@ package struct RingProducer: Sendable {
     private mutating func publish(_ size: Int) -> Outcome {
         if ring.isClosed { return .closed }
         position += UInt64(size)
+        ring.noteProcessor()
         unsafe ring.tail.pointee.store(position, ordering: .sequentiallyConsistent)
         if !ring.isClosed { return .written(.awake) }
         return switch isLastRead {

@@ -5,7 +5,8 @@
 //
 // Each side has memory that it alone writes, and the other side maps for reading. The producer's has the bytes and
 //
-//   tail   how many bytes were ever written
+//   tail       how many bytes were ever written
+//   processor  the one on which the producer ran when it last wrote, numbered from one; zero: not known. A hint
 //
 // The consumer's has
 //
@@ -33,6 +34,7 @@ import Synchronization
     private let producerMemory: SharedMemory  // immutable; owns the memory behind the pointers
     private let consumerMemory: SharedMemory  // immutable; the same
     let tail: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
+    private let processor: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     let head: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     private let state: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     private let end: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
@@ -57,11 +59,19 @@ import Synchronization
         }
         (producerMemory, consumerMemory) = (producer, consumer)
         unsafe tail = producer.base.assumingMemoryBound(to: Atomic<UInt64>.self)
+        unsafe processor = (producer.base + 8).assumingMemoryBound(to: Atomic<UInt64>.self)
         unsafe bytes = producer.base + Self.bytesOffset
         unsafe head = (consumer.base + 128).assumingMemoryBound(to: Atomic<UInt64>.self)
         unsafe state = (consumer.base + 256).assumingMemoryBound(to: Atomic<UInt64>.self)
         unsafe end = (consumer.base + 264).assumingMemoryBound(to: Atomic<UInt64>.self)
     }
+
+    /// For the producer: notes on which processor it runs.
+    func noteProcessor() { unsafe processor.pointee.store(UInt64(sysProcessor()), ordering: .relaxed) }
+
+    /// For the consumer: the processor on which the producer ran when it last wrote, as it says; zero when that is not
+    /// known.
+    package var producerProcessor: UInt64 { unsafe processor.pointee.load(ordering: .relaxed) }
 
     /// For the consumer: accepts no records beyond those published so far. Any thread.
     package func close() {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// How many processors may run this program at the same time. That decides whether a thread may spin: on a single
-// processor, a spinning thread keeps the thread that it waits for from running.
+// How many processors may run this program at the same time, and on which a thread runs. That decides whether a thread
+// may spin: on its own processor, a spinning thread keeps the thread that it waits for from running, unless it yields.
 
 import CPortShims
 import PortCLibrary
 
 /// How many processors the calling thread may run on (`sched_getaffinity(2)`); at least one.
 package func sysAllowedProcessorCount() -> Int { max(1, Int(shim_allowed_processor_count())) }
+
+/// The processor on which the calling thread runs, numbered from one; zero where finding out takes a system call: in
+/// gVisor, and with a C library that does not register restartable sequences. It may be another when this returns.
+package func sysProcessor() -> UInt32 { UInt32(max(-1, shim_processor()) + 1) }
 
 /// The share of the processors that a control group leaves to this process, according to the files under
 /// `/sys/fs/cgroup`.

@@ -17,6 +17,8 @@ package protocol BusyPollable: AnyObject, Sendable {
     func beginBusyPolling() -> UInt64?
     /// Whether something has arrived. Quick: an atomic load or two.
     var hasArrived: Bool { get }
+    /// The processor on which the producer ran when it last wrote, numbered from one; zero when that is not known. Quick.
+    var producerProcessor: UInt64 { get }
     /// Receives what has arrived, as performing the source would. Signals every source that became ready. When nothing
     /// is left, that may end the polling.
     ///

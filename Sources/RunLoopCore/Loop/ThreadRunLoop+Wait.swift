@@ -166,9 +166,10 @@ extension ThreadRunLoop {
 // MARK: - Spin
 
 // Before a loop sleeps it may spin: poll again and again whether it was woken, which needs no system call on either
-// side, and now and then whether a descriptor is ready. The thread that is to answer may wait for this very processor,
-// so an adaptive loop yields now and then: the kernel, with two threads to run, then moves one of them to another
-// processor. See `WaitStrategy`.
+// side, and now and then whether a descriptor is ready. The thread that is to answer may wait for this very processor:
+// when it ran here last, an adaptive loop yields at each poll, and otherwise now and then, as it may have been moved
+// here. The kernel, with two threads to run, then moves one of them to another processor, if there is one. See
+// `WaitStrategy`.
 extension ThreadRunLoop {
     /// How the loop waits; `.adaptive` unless set, here or by `PORT_WAIT` in the environment (`adaptive`, `blocking`,
     /// `spinning`: for 100 µs). A new value counts from the next wait on.
@@ -189,49 +190,64 @@ extension ThreadRunLoop {
     /// - Returns: whether the loop must check for an event again: it was woken, a descriptor is ready, or the wait is
     ///   over.
     func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout LoopWait, from now: MonotonicInstant) -> Bool {
-        if plan.spin <= .zero || plan.isConsiderate && !processors.allowsSpinning(at: now) { return false }
+        if plan.spin <= .zero { return false }
+        let isAllowed = !plan.isConsiderate || processors.allowsSpinning(at: now)
+        if !isAllowed, !isProducerHere(threadState.busyPolls) { return false }
         let end = min(plan.limit, now.advanced(by: plan.spin))
-        let hasArrival = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate)
-        let paid = hasArrival || end == plan.limit && !wait.yield.isLost
+        let hasArrival = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate, onlyYields: !isAllowed)
+        let paid = hasArrival || end == plan.limit && wait.lostTime == nil
         wait.spin = paid ? .paid : .failed
         counts.didSpin(paid: paid)
         return paid
     }
 
-    /// Spins until something has arrived, the time is over, or another thread has had the processor.
+    /// Spins until something has arrived, the time is over, or another thread has had the processor. One that `yields`
+    /// yields the processor: at each poll to a producer that ran here last, and otherwise now and then. One that
+    /// `onlyYields` ends when no producer is here.
     ///
     /// - Returns: whether something has arrived; false also when it arrived while another thread had the processor, so
     ///   that such spins become rare.
     private func spin(
         _ run: inout LoopRun, _ wait: inout LoopWait, from start: MonotonicInstant, until end: MonotonicInstant,
-        yields: Bool
+        yields: Bool, onlyYields: Bool
     ) -> Bool {
         let entries = beginBusyPolling(in: run.mode)
         defer { endWait(at: entries) }
-        let (hasDescriptors, firstYield) = state.withLock { state in
-            (state.modes[run.mode].descriptors != nil, yields ? state.modes[run.mode].spins.firstYield(at: start) : nil)
+        let (hasDescriptors, mayYield) = state.withLock { state in
+            (state.modes[run.mode].descriptors != nil, yields && state.modes[run.mode].spins.mayYield(at: start))
         }
-        var nextYield = firstYield.map { start.advanced(by: $0) } ?? .distantFuture
-        var attempts = firstYield == .zero ? 1 : Tuning.pollsBetweenTimes
         var nextPoll = start.advanced(by: Tuning.timeBetweenCalls)
+        var nextYield = mayYield ? nextPoll : .distantFuture
         while true {
-            if hasArrival(at: entries, attempts: attempts) { return true }
-            attempts = Tuning.pollsBetweenTimes
+            let isProducerHere = yields && isProducerHere(entries)
+            if hasArrival(at: entries, attempts: isProducerHere ? 1 : Tuning.pollsBetweenTimes) { return true }
             let now = MonotonicInstant.now
-            if now >= end { return false }
+            if now >= end || onlyYields && !isProducerHere { return false }
             if hasDescriptors, now >= nextPoll {
                 poll(&run, until: .distantPast)
                 if state.withLock({ !$0.modes[run.mode].ready.isEmpty }) { return true }
                 nextPoll = now.advanced(by: Tuning.timeBetweenCalls)
             }
-            if now >= nextYield {
+            if isProducerHere || now >= nextYield {
                 sysYield()
-                wait.yield = .init(lasting: now.duration(to: .now), hasPaid: hasArrival(at: entries, attempts: 1))
-                if wait.yield == .paid { return true }
-                if wait.yield.isLost { return false }
-                nextYield = .after(Tuning.timeBetweenCalls)
+                let time = now.duration(to: .now)
+                if time > Tuning.longestYield {
+                    wait.lostTime = time
+                    return false
+                }
+                if mayYield { nextYield = .after(Tuning.timeBetweenCalls) }
             }
         }
+    }
+
+    /// Whether a thread that may end the wait ran on this thread's processor when it last did so: then it can hardly do
+    /// so again before this thread yields. Without memory to poll that is the thread that woke the loop last.
+    private func isProducerHere(_ entries: SmallList<BusyPollEntry>) -> Bool {
+        let processor = sysProcessor()
+        if processor == 0 { return false }
+        if let entry = entries.only { return entry.pollable.producerProcessor == processor }
+        if entries.isEmpty { return parker.wakerProcessor == processor }
+        return entries.contains { $0.pollable.producerProcessor == processor }
     }
 
     /// Polls up to `attempts` times whether something has arrived.

@@ -150,7 +150,7 @@ extension RunLoopState {
     mutating func learn(from wait: LoopWait, in mode: Int) {
         guard let start = wait.start else { return }
         modes[mode].spins.didWait(start.duration(to: wait.end), wait.spin)
-        modes[mode].spins.didYield(wait.yield, until: wait.end)
+        if let time = wait.lostTime { modes[mode].spins.didLose(time, until: wait.end) }
     }
 }
 
@@ -173,7 +173,8 @@ struct LoopWait {
     /// When it was over.
     var end = MonotonicInstant.distantPast
     var spin = SpinPredictor.Spin.none
-    var yield = SpinPredictor.Yield.none
+    /// How long another thread kept the processor to which the spin had yielded it; nil when none did for long.
+    var lostTime: Duration?
     var hasPolled = false
     /// It has found something in memory that the loop still polled.
     var hasReceivedArrivals = false

@@ -36,6 +36,8 @@ final class LoopParker: Sendable {
     }
 
     private let phase = Atomic<Phase>(.notListening)
+    /// The processor of the thread that ended a wait last, numbered from one; zero: not known.
+    private let processor = Atomic<UInt32>(0)
     private let word = Futex()
     private let madeWakeEvent = Mutex<Shared<EventDescriptor>?>(nil)
 
@@ -108,6 +110,9 @@ final class LoopParker: Sendable {
     /// Whether the announced wait has been ended.
     var isNotified: Bool { phase.load(ordering: .sequentiallyConsistent) == .notified }
 
+    /// The processor on which the thread ran that ended a wait last, numbered from one; zero when that is not known.
+    var wakerProcessor: UInt32 { processor.load(ordering: .relaxed) }
+
     /// Ignores wake-ups from now on: the loop is awake, and handles an event.
     func didWake() {
         phase.store(.notListening, ordering: .sequentiallyConsistent)
@@ -144,6 +149,7 @@ final class LoopParker: Sendable {
     func endWait() {
         var seen = phase.load(ordering: .sequentiallyConsistent)
         while seen.isWaiting {
+            processor.store(sysProcessor(), ordering: .relaxed)
             let result = phase.compareExchange(expected: seen, desired: .notified, ordering: .sequentiallyConsistent)
             if result.exchanged {
                 switch seen {

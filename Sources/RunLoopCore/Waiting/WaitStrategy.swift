@@ -8,12 +8,13 @@ import PortSystem
 /// Sleeping and being woken takes tens of microseconds. A loop that spins notices an event within a fraction of a
 /// microsecond, and keeps a processor busy meanwhile.
 public enum WaitStrategy: Hashable, Sendable {
-    /// Spins for up to 100 µs before it sleeps, but only while the events in the mode arrive less than 250 µs apart,
-    /// and only when two or more processors may run this program: by the thread's affinity mask and by the control
-    /// group's limit. A spin that did not pay makes the next one rarer. An idle program never spins. A spin yields its
-    /// processor to other threads every 5 µs (`sched_yield`), the first time after 5 µs without an event, or at once
-    /// when the last yield paid: the thread that it waits for may be among them. When another thread keeps the
-    /// processor for long, the loop stops yielding for a while.
+    /// Spins for up to 100 µs before it sleeps, but only while the events in the mode arrive less than 250 µs apart. A
+    /// spin that did not pay makes the next one rarer. An idle program never spins.
+    ///
+    /// When the thread that sent the last event ran on the loop's own processor, the spin yields that (`sched_yield`) at
+    /// each poll. Otherwise it spins only when two or more processors may run this program, by the thread's affinity mask
+    /// and by the control group's limit, and yields every 5 µs: the thread that it waits for may have been moved here.
+    /// When another thread keeps the processor for long, the loop stops these yields for a while.
     case adaptive
     /// Sleeps at once.
     case blocking
@@ -39,4 +40,15 @@ public struct WaitCounts: Hashable, Sendable {
     public var spinsThatPaid = 0
     /// Spins after which the loop slept nevertheless, or during which another thread kept the processor.
     public var spinsThatDidNot = 0
+
+    /// Makes counts; in which everything is zero, by default.
+    public init(sleeps: Int = 0, spinsThatPaid: Int = 0, spinsThatDidNot: Int = 0) {
+        (self.sleeps, self.spinsThatPaid, self.spinsThatDidNot) = (sleeps, spinsThatPaid, spinsThatDidNot)
+    }
+
+    mutating func add(_ other: WaitCounts) {
+        sleeps += other.sleeps
+        spinsThatPaid += other.spinsThatPaid
+        spinsThatDidNot += other.spinsThatDidNot
+    }
 }

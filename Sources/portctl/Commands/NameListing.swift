@@ -74,6 +74,11 @@ struct NameListing {
             ("Messages", "\(answered.messageCount)"),
             ("Bytes", "\(answered.byteCount) (\(answered.byteCount.shownAsSize))"),
             ("Drops", "\(answered.droppedMessageCount)"),
+            (
+                "Waits",
+                "\(answered.waits.sleeps) sleeps, \(answered.waits.spinsThatPaid) spins that paid, "
+                    + "\(answered.waits.spinsThatDidNot) that did not"
+            ),
         ]
     }
 
@@ -96,6 +101,9 @@ struct NameListing {
                         ("queueHighWaterMark", .number(answered.queueHighWaterMark)),
                         ("messages", .number(answered.messageCount)), ("bytes", .number(answered.byteCount)),
                         ("dropped", .number(answered.droppedMessageCount)),
+                        ("sleeps", .number(answered.waits.sleeps)),
+                        ("spinsThatPaid", .number(answered.waits.spinsThatPaid)),
+                        ("spinsThatDidNot", .number(answered.waits.spinsThatDidNot)),
                     ])
                 } ?? .null
             ),
