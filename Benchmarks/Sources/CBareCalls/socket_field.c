@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Packets of another process over many connections, which are in one epoll set: a thousand over a hundred of them, then
-// as many over the next hundred.
+// Packets of client processes over many connections, which a process has in one epoll set. Each client has up to a
+// hundred of them. The clients send one after the other, a thousand packets each, to all their connections in turn.
 
 #include "common.h"
 #include <sys/epoll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
+#include <signal.h>
 
 enum { message = 64, group = 100, turn = 1000, reports = 64 };
-
-struct bare_socket_field {
-    int control;
-    int set;
-    int count;
-    pid_t child;
-    int *ends;
-};
 
 /// The next order: a socket to send over, or how many packets to send. Returns 0 at the end.
 static int take_order(int control, int64_t *count, int *descriptor) {
@@ -53,82 +44,77 @@ static int give_order(int control, int64_t count, int descriptor) {
     return size == sizeof count;
 }
 
-/// The child: system calls only, since other threads may have had locks when it was made.
-static void serve(int socket, int *ends) {
-    // Closes the inherited descriptors, so that the end of what the parent closes is visible.
+static void send_over_all(int socket) {
+    // Closes the inherited descriptors, so that the end of the server is visible.
     int control = dup2(socket, 3);
     if (control < 0 || syscall(SYS_close_range, 4, ~0U, 0) != 0) return;
     char bytes[message] = {7};
-    int known = 0, descriptor;
+    int ends[group], known = 0, descriptor;
     int64_t count, sent = 0;
     while (take_order(control, &count, &descriptor)) {
         if (descriptor >= 0) {
-            ends[known++] = descriptor;
+            if (known < group) ends[known++] = descriptor;
             continue;
         }
-        int some = known < group ? known : group;
         for (; count > 0; count--, sent++) {
-            int64_t first = sent / turn % (known / some) * some;
-            if (send(ends[first + sent % some], bytes, message, MSG_NOSIGNAL) < 0 && errno != EINTR) return;
+            if (send(ends[sent % known], bytes, message, MSG_NOSIGNAL) < 0 && errno != EINTR) return;
         }
     }
 }
 
-static int connect_one(bare_socket_field *field) {
+/// Starts a client. Returns the socket over which it takes orders, or -1.
+static int start_client(void) {
+    int pair[2];
+    if (bare_socket_pair(bare_packets, pair) != 0) return -1;
+    pid_t server = getpid(), client = fork();
+    if (client == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == server) send_over_all(pair[1]);
+        _exit(0);
+    }
+    close(pair[1]);
+    return client > 0 ? pair[0] : -1;
+}
+
+/// Makes a connection of the client.
+static int connect_one(int set, int control) {
     int pair[2];
     if (bare_socket_pair(bare_packets, pair) != 0) return 0;
     struct epoll_event event = {.events = EPOLLIN, .data.fd = pair[0]};
-    field->ends[field->count++] = pair[0];
-    int done = epoll_ctl(field->set, EPOLL_CTL_ADD, pair[0], &event) == 0 && give_order(field->control, 0, pair[1]);
+    int done = epoll_ctl(set, EPOLL_CTL_ADD, pair[0], &event) == 0 && give_order(control, 0, pair[1]);
     close(pair[1]);
     return done;
 }
 
-bare_socket_field *bare_socket_field_start(int count) {
-    bare_socket_field *field = calloc(1, sizeof *field);
-    int *ends = calloc((size_t)count, sizeof *ends), pair[2];
-    if (!field || !ends || bare_socket_pair(bare_packets, pair) != 0) {
-        free(field);
-        free(ends);
-        return NULL;
-    }
-    pid_t parent = getpid();
-    *field = (bare_socket_field){.control = pair[0], .ends = ends, .set = epoll_create1(EPOLL_CLOEXEC), .child = fork()};
-    if (field->child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent) serve(pair[1], ends);
-        _exit(0);
-    }
-    close(pair[1]);
-    while (field->count < count && connect_one(field)) {}
-    if (field->count == count && field->child > 0) return field;
-    bare_socket_field_end(field);
-    return NULL;
-}
-
-int64_t bare_socket_field_run(bare_socket_field *field, int64_t count) {
+static int receive(int set, int64_t count) {
     struct epoll_event events[reports];
     char bytes[message];
-    int64_t start = bare_now();
-    if (!give_order(field->control, count, -1)) return -1;
     while (count > 0) {
-        int ready = epoll_wait(field->set, events, reports, -1);
+        int ready = epoll_wait(set, events, reports, -1);
         for (int index = 0; index < ready; index++) {
             ssize_t size = recv(events[index].data.fd, bytes, message, MSG_DONTWAIT);
-            if (size == 0) return -1;
+            if (size == 0) return 0;
             if (size > 0) count--;
         }
     }
-    return bare_now() - start;
+    return 1;
 }
 
-void bare_socket_field_end(bare_socket_field *field) {
-    close(field->control);
-    for (int index = 0; index < field->count; index++) close(field->ends[index]);
-    close(field->set);
-    if (field->child > 0) {
-        while (waitpid(field->child, NULL, 0) < 0 && errno == EINTR) {}
+void bare_socket_field_serve(int socket, int count) {
+    int each = count < group ? count : group, number = count / each, set = epoll_create1(EPOLL_CLOEXEC), made = 0;
+    int *controls = calloc((size_t)number, sizeof *controls);
+    // Before there are connections, which a client would inherit.
+    for (int client = 0; client < number; client++) controls[client] = start_client();
+    while (made < count && connect_one(set, controls[made / each])) made++;
+    int64_t report = made == count ? 0 : errno, total, next = 0;
+    int descriptor;
+    while (send(socket, &report, sizeof report, MSG_NOSIGNAL) == sizeof report
+           && take_order(socket, &total, &descriptor)) {
+        int64_t start = bare_now();
+        for (int64_t left = total; left > 0; left -= turn, next++) {
+            int64_t some = left < turn ? left : turn;
+            if (!give_order(controls[next % number], some, -1) || !receive(set, some)) return;
+        }
+        report = bare_now() - start;
     }
-    free(field->ends);
-    free(field);
 }

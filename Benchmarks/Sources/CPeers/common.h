@@ -63,7 +63,10 @@ void peer_wait(pid_t child);
 
 extern const peer zeromq_peers[], nng_peers[], glib_peers[], libuv_peers[], sdbus_peers[], dbus_daemon_peers[],
     dbus_broker_peers[], gnustep_peers[], grpc_peers[];
+extern const peer zeromq_router;
 void zeromq_serve(const char *address, size_t size);
+/// Has as many clients as `size` says, in processes that it starts.
+void zeromq_router_serve(const char *address, size_t size);
 void nng_serve(const char *address, size_t size);
 void sdbus_serve(size_t size);
 /// Answers on the bus at an address.

@@ -15,11 +15,13 @@ const peer *peer_at(peer_case which, size_t index) {
         [peer_ipc_request] = {&dbus_daemon_peers[which], &dbus_broker_peers[which], &grpc_peers[which]},
         [peer_cf_request] = {&sdbus_peers[which], &gnustep_peers[which]},
         [peer_body] = {&zeromq_peers[peer_roundtrip], &nng_peers[peer_roundtrip]},
+        [peer_connections] = {&zeromq_router},
     };
     return index < 5 ? taking_part[which][index] : NULL;
 }
 
 void peer_serve(const char *name, const char *address, size_t size) {
+    if (strcmp(name, zeromq_router.name) == 0) return zeromq_router_serve(address, size);
     // Room for an announcement in any case.
     if (size < packet_size) size = packet_size;
     if (strcmp(name, "ZeroMQ") == 0) zeromq_serve(address, size);

@@ -143,14 +143,10 @@ bare_queue_field *_Nullable bare_queue_field_start(int64_t count);
 int64_t bare_queue_field_send(bare_queue_field *_Nonnull queues, int64_t count);
 void bare_queue_field_end(bare_queue_field *_Nonnull queues);
 
-typedef struct bare_socket_field bare_socket_field;
-
-/// Starts a process with `count` connections; NULL when the system refuses.
-bare_socket_field *_Nullable bare_socket_field_start(int count);
-/// Has it send packets of 64 bytes over one connection after the other, and receives them, `count` times; -1 when it
-/// has ended.
-int64_t bare_socket_field_run(bare_socket_field *_Nonnull field, int64_t count);
-void bare_socket_field_end(bare_socket_field *_Nonnull field);
+/// Serves `count` connections of client processes, up to a hundred each, until the socket's other side ends. Reports 0
+/// over it when they are made, or the error. Then each order is a number of packets of 64 bytes, in eight bytes: receives
+/// as many, and reports the nanoseconds that took.
+void bare_socket_field_serve(int socket, int count);
 
 // MARK: - counting
 

@@ -29,7 +29,9 @@ typedef struct peer {
 typedef enum peer_case {
     peer_roundtrip, peer_oneway, peer_ipc_roundtrip, peer_ipc_oneway, peer_ipc_request, peer_cf_request,
     /// As peer_roundtrip, with libraries whose messages may have a body of any size.
-    peer_body
+    peer_body,
+    /// As many clients as `size` says, of up to a hundred in a process, send to a server in another one.
+    peer_connections
 } peer_case;
 
 /// The libraries that take part in a case; NULL when there is no such number.

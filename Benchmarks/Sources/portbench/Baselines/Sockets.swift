@@ -36,19 +36,28 @@ extension Contestant {
             end: child.end)
     }
 
-    /// Packets of 64 bytes from another process over `number` connections.
+    /// Packets of 64 bytes over `number` connections, from client processes to another one.
     static func socketField(_ number: Int) throws -> Contestant {
-        _ = bare_allow_descriptors(UInt64(number * 2 + 1_000))  // this side needs as many
-        guard let field = bare_socket_field_start(Int32(number)) else {
-            throw NotAvailable("\(number) bare sockets: errno \(errno)")
+        let server = try BareChild(bare_packets, .socketField, [number])
+        func report() throws -> Int64 {
+            var report: Int64 = 0
+            guard recv(server.socket, &report, MemoryLayout<Int64>.size, 0) == MemoryLayout<Int64>.size else {
+                throw BenchmarkFailure("the child with the bare sockets has ended")
+            }
+            return report
+        }
+        let code = try report()
+        if code != 0 {
+            server.end()
+            throw NotAvailable("\(number) bare sockets: errno \(code)")
         }
         return Contestant(
             name: "bare SEQPACKET + epoll", timesLaps: false,
             run: { count, _ in
-                let time = bare_socket_field_run(field, Int64(count))
-                if time < 0 { throw BenchmarkFailure("the child with the bare sockets has ended") }
-                return time
+                var order = Int64(count)
+                send(server.socket, &order, MemoryLayout<Int64>.size, Int32(MSG_NOSIGNAL))
+                return try report()
             },
-            end: { bare_socket_field_end(field) })
+            end: server.end)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import CPeers
 import NamedPortServer
 
 extension Case {
@@ -47,23 +48,32 @@ extension Case {
     }
 
     private static func connections(_ settings: Settings) throws -> [CaseResult] {
-        func contest(
-            ports: Int, children: Int, beside few: Int, goal: Double? = 1.5, rings: Bool = true
-        ) throws -> CaseResult {
-            try Contest(
-                id: "connections.scale", variant: "\(ports * children) connections" + (rings ? "" : ", sockets alone"),
-                unit: .nanoseconds, goal: Goal(ratio: goal),
+        func contest(ports: Int, children: Int, few: Int?, rings: Bool = true) -> Contest {
+            let number = ports * children
+            let fewer = few.map { few in { try Contestant.connections(ports: few, children: 1, rings: rings) } }
+            return Contest(
+                id: "connections.scale", variant: "\(number) connections" + (rings ? "" : ", sockets alone"),
+                unit: .nanoseconds, goal: Goal(ratio: 1.5),
                 ours: { try .connections(ports: ports, children: children, rings: rings) },
-                baseline: { try .connections(ports: few, children: 1, rings: rings) },
-                others: [{ try .socketField(ports * children) }]
-            ).measure(settings)
+                baseline: { try .socketField(number) },
+                others: (fewer.map { [$0] } ?? []) + (rings ? Contestant.peers(peer_connections, size: number) : []))
         }
-        return [
-            try contest(ports: 10, children: 1, beside: 1, goal: nil),
-            try contest(ports: 100, children: 10, beside: 10),
-            try contest(ports: 100, children: 100, beside: 10),
-            try contest(ports: 100, children: 10, beside: 10, rings: false),
-            try contest(ports: 100, children: 100, beside: 10, rings: false),
-        ]
+        var (results, obstacles): ([CaseResult], [String]) = ([], [])
+        for contest in [
+            contest(ports: 10, children: 1, few: nil),
+            contest(ports: 100, children: 10, few: 10),
+            contest(ports: 100, children: 100, few: 10),
+            contest(ports: 100, children: 10, few: 10, rings: false),
+            contest(ports: 100, children: 100, few: 10, rings: false),
+        ] {
+            do {
+                results.append(try contest.measure(settings))
+            } catch let reason as NotAvailable {
+                obstacles.append("\(contest.variant ?? ""): not available: \(reason)")
+            }
+        }
+        if results.isEmpty { throw NotAvailable(obstacles.joined(separator: "; ")) }
+        for obstacle in obstacles { results[0].add(note: obstacle) }
+        return results
     }
 }

@@ -28,6 +28,8 @@ enum Child {
         case answer
         /// Reads packets from a bare socket: bytes of each, packets in a batch.
         case sink
+        /// Has connections of clients: how many.
+        case socketField = "socket-field"
         /// Answers in shared memory, or only reads: whether it answers.
         case memory
         /// Plays a side of another library: its name, an address, bytes there.
@@ -69,6 +71,7 @@ enum Child {
         case .messagePort: try CFMessagePortChild.run(rest.first ?? "")
         case .answer: bare_socket_answer(socket, Int32(number(0)), number(1), number(2))
         case .sink: bare_socket_sink(socket, number(0), UInt32(number(1)))
+        case .socketField: bare_socket_field_serve(socket, Int32(number(0)))
         case .memory: try MappedMemory(of: socket).serve(answers: number(0) == 1)
         case .peer: peer_serve(rest[0], rest[1], number(2))
         case .run: try Program.run(rest)
