@@ -59,9 +59,17 @@ extension PacketReceiver {
         if !start.isWanted {
             return handle(.unwanted(asks: header.asks), mustCheck: start.mustCheck, &state, sink, from: connection)
         }
+        return deliver(bytes, header, mustCheck: start.mustCheck, &state, sink, from: connection)
+    }
+
+    /// Delivers a whole message of one part, bytes, for which its peer is charged.
+    func deliver(
+        _ bytes: consuming [UInt8], _ header: PacketHeader, mustCheck: Bool, _ state: inout ReceiveState,
+        _ sink: (any MessageSink)?, from connection: SocketConnection
+    ) -> Bool {
         var message: MachMessage? = MachMessage(id: header.messageID, bytes: bytes)
         var hasRoom = false
-        defer { state.mayReadOn = hasRoom && !start.mustCheck }
+        defer { state.mayReadOn = hasRoom && !mustCheck }
         stamp(&message, asks: header.asks, &state.charge, from: connection)
         return deliver(&message, answering: header.answers, sink, &hasRoom, from: connection)
     }

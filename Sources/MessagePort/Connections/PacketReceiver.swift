@@ -309,6 +309,13 @@ struct PacketReceiver: ~Copyable, Sendable {
                 return connection.refuse(.malformedPacket)
             }
             start = found
+            // Most messages; the others are assembled.
+            if descriptors?.isEmpty == true, start.isWanted, !isBetweenPieces,
+                header.announcesOnlyOnePart(of: payload.count), payload.count <= start.limit,
+                let bytes = EncodedMessage.removeOnlyBytes(&payload)
+            {
+                return deliver(bytes, header, mustCheck: start.mustCheck, &state, sink, from: connection)
+            }
         }
         if header.kind == .abort, state.channel.assembly.isBegunForPort { didReceiveUnqueued(sink) }
         var (descriptors, loans): ([SharedDescriptor]?, [MessageMemory]) = (descriptors, [])

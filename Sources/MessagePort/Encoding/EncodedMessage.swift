@@ -41,7 +41,7 @@ struct EncodedMessage: Sendable {
         restore: (SharedDescriptor) -> MachMessage.Component? = { _ in nil },
         map: (SharedDescriptor, UInt64) -> MessageMemory? = { (try? MessageMemory(sealedIn: $0, count: $1)) ?? nil }
     ) throws(Failure) -> MachMessage? {
-        if componentCount == 1, tail.isEmpty, descriptors.isEmpty, let bytes = removeOnlyBytes() {
+        if componentCount == 1, tail.isEmpty, descriptors.isEmpty, let bytes = Self.removeOnlyBytes(&payload) {
             return MachMessage(id: id, bytes: bytes)
         }
         var message = MachMessage(id: id)
@@ -110,14 +110,14 @@ struct EncodedMessage: Sendable {
     }
 
     /// The body of a small payload that is one record of bytes; nil for others, which stay as they are.
-    private mutating func removeOnlyBytes() -> [UInt8]? {
-        var position = 0
-        guard payload.count < Tuning.copiedSize, let (kind, body) = record(at: &position, tailSize: 0), kind == .bytes,
-            body.endIndex == payload.count
+    static func removeOnlyBytes(_ payload: inout [UInt8]) -> [UInt8]? {
+        let size = payload.count - ComponentKind.headSize
+        guard size >= 0, payload.count < Tuning.copiedSize,
+            payload.littleEndian(at: 0) as UInt64 == ComponentKind.bytes.head(size)
         else { return nil }
         var bytes: [UInt8] = []
         swap(&bytes, &payload)
-        bytes.removeFirst(body.startIndex)
+        bytes.removeFirst(ComponentKind.headSize)
         return bytes
     }
 

@@ -137,6 +137,11 @@ extension PacketHeader {
     /// Whether it only wakes the ring's consumer: such a packet holds nothing else.
     var isWakeUp: Bool { self == PacketHeader(kind: .wakeUp) || self == PacketHeader(kind: .pathChange) }
 
+    /// Whether it is the only packet of a message, which has one part without descriptors and wants no confirmation.
+    func announcesOnlyOnePart(of payloadSize: Int) -> Bool {
+        componentCount == 1 && descriptorCount == 0 && totalLength == UInt64(payloadSize) && confirmation == nil
+    }
+
     /// Its bytes as five numbers in little-endian order.
     var words: PacketWords {
         let kind = UInt64(confirmation == nil ? kind.rawValue : Self.confirmedMessage) << Self.kindShift

@@ -42,6 +42,8 @@ enum CountedStretch: String {
     /// As `ports.scale` with 100,000 ports, and with ten; for profilers.
     case ports
     case fewPorts = "few-ports"
+    /// As `connections.scale` with a thousand connections; for profilers.
+    case connections
     /// As `round-trip` with an eventfd each.
     case bareRoundTrip = "bare-round-trip"
     /// As `process-round-trip` over a bare socket.
@@ -72,7 +74,7 @@ enum CountedStretch: String {
     /// How many messages an operation consists of.
     private var messages: Int {
         switch self {
-        case .stream, .processStream, .processSource, .ports, .fewPorts, .bareProcessStream: 1
+        case .stream, .processStream, .processSource, .ports, .fewPorts, .connections, .bareProcessStream: 1
         // There and back. Each side handles both messages between processes.
         default: 2
         }
@@ -99,6 +101,7 @@ enum CountedStretch: String {
         case .cfRequest: try .cfMessagePort(on: .anywhere)
         case .ports: try .portField(100_000)
         case .fewPorts: try .portField(10)
+        case .connections: try .connections(ports: 100, children: 10)
         case .bareRoundTrip: try .eventfdPair()
         case .bareProcessRoundTrip: try .socketPair(bare_packets)
         case .bareProcessStream: try .packetStream(batch: 1)
