@@ -11,22 +11,52 @@ struct SendBacklog: ~Copyable {
     /// About how much memory a packet takes besides its payload.
     static let packetCost = 256
 
+    /// What only a connection has that has found no room.
+    private struct ColdState: ColdValue, ~Copyable {
+        static let blank = ColdBox<ColdState>()
+        var packets = Deque<OutgoingPacket>()
+        var size = 0
+        var descriptorCount = 0
+        var charge: PeerCharge?
+    }
+
+    private var coldState = ColdStorage<ColdState>()
     /// Replies that found no room, or their rest; answers to queries, and notices that a reply will not come. Before
     /// them the abort of a message that was sent in part.
-    var packets = Deque<OutgoingPacket>()
+    private var packets: Deque<OutgoingPacket> {
+        _read { yield coldState.value.packets }
+        _modify { yield &coldState.value.packets }
+    }
+    var first: OutgoingPacket? { packets.first }
     /// The bytes of the packets, each with `packetCost` added.
-    var size = 0
-    var descriptorCount = 0
+    var size: Int {  // set by tests, too
+        _read { yield coldState.value.size }
+        _modify { yield &coldState.value.size }
+    }
+    private(set) var descriptorCount: Int {
+        _read { yield coldState.value.descriptorCount }
+        _modify { yield &coldState.value.descriptorCount }
+    }
     /// Whether the I/O thread waits for room to send them.
     var isWatched = false
     /// Whether they wait for room at the port's end: nothing is read from the peer meanwhile.
     var isPausing = false
-    /// The charge for them in the peer's account.
-    var charge: PeerCharge?
     /// Whether the connection is closed: none of them is sent any more.
     var isOver = false
 
-    var isEmpty: Bool { packets.isEmpty }
+    init() {}
+
+    /// An empty one, in place of another.
+    init(inPlaceOf other: borrowing SendBacklog) { (isWatched, isOver) = (other.isWatched, other.isOver) }
+
+    /// Exchanges the charge for the packets in the peer's account; returns the old one, which is released without the lock.
+    mutating func exchangeCharge(_ charge: consuming PeerCharge?) -> PeerCharge? {
+        if charge == nil, coldState.isBlank { return nil }
+        swap(&charge, &coldState.value.charge)
+        return charge
+    }
+
+    var isEmpty: Bool { coldState.isBlank || packets.isEmpty }
 
     /// Whether there is no backlog, and the peer is read.
     var isIdle: Bool { isEmpty && !isPausing }
@@ -46,6 +76,7 @@ struct SendBacklog: ~Copyable {
 
     /// - Returns: the packet, whose descriptors are released without the lock.
     mutating func popFirst() -> OutgoingPacket? {
+        if isEmpty { return nil }
         guard let packet = packets.popFirst() else { return nil }
         size -= packet.payloadSize + Self.packetCost
         descriptorCount -= packet.descriptors.count
@@ -133,7 +164,7 @@ extension PacketSender {
     /// - Returns: whether all was sent.
     func sendBacklog(over connection: SocketConnection) throws(PortError) -> Bool {
         if backlog.isIdle { return true }
-        while let next = backlog.withLock({ $0.packets.first }) {
+        while let next = backlog.withLock({ $0.first }) {
             guard try offer(next, over: connection) else { return false }
             _ = backlog.withLock { $0.popFirst() }
             if next.settles != 0 { connection.didSettleReply(to: next.settles) }
@@ -213,13 +244,13 @@ extension PacketSender {
     /// Drops the backlog, which the peer will not read.
     func dropBacklog(over connection: SocketConnection) {
         var dropped = backlog.withLock { backlog in
-            var rest = SendBacklog(isWatched: backlog.isWatched, isOver: backlog.isOver)
+            var rest = SendBacklog(inPlaceOf: backlog)
             swap(&rest, &backlog)
             return rest
         }
-        dropped.charge = nil
+        _ = dropped.exchangeCharge(nil)
         if dropped.isPausing { connection.resumeReading() }
-        while let packet = dropped.packets.popFirst() {
+        while let packet = dropped.popFirst() {
             if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
         }
     }
@@ -227,15 +258,15 @@ extension PacketSender {
     /// The backlog was sent: the peer is read again.
     func resumeReading(over connection: SocketConnection) {
         // The account first: it is correct before the peer is read again.
-        _ = backlog.withLock { $0.isPausing && $0.isEmpty ? $0.charge.take() : nil }
-        var charge: PeerCharge?
-        let wasPausing = backlog.withLock { backlog in
-            guard backlog.isPausing, backlog.isEmpty else { return false }
+        _ = backlog.withLock { $0.isPausing && $0.isEmpty ? $0.exchangeCharge(nil) : nil }
+        var wasPausing = false
+        // Another thread may have charged since.
+        _ = backlog.withLock { backlog -> PeerCharge? in
+            guard backlog.isPausing, backlog.isEmpty else { return nil }
             backlog.isPausing = false
-            swap(&charge, &backlog.charge)
-            return true
+            wasPausing = true
+            return backlog.exchangeCharge(nil)
         }
-        charge = nil  // another thread has charged since; released without the lock
         if wasPausing { connection.resumeReading() }
     }
 
@@ -244,8 +275,8 @@ extension PacketSender {
         guard let quotas = connection.quotas(of: connection.sink) else { return }
         let cost = backlog.withLock { ResourceUsage(bytes: $0.size, descriptors: $0.descriptorCount) }
         var charge: PeerCharge? = quotas.charge(connection.owner, forUnread: cost)
-        backlog.withLock { if $0.isPausing { swap(&charge, &$0.charge) } }
-        charge = nil  // the old one, or the one for what was sent meanwhile, is released without the lock
+        // The old one, or the one for what was sent meanwhile, is released without the lock.
+        _ = backlog.withLock { $0.isPausing ? $0.exchangeCharge(charge.take()) : charge.take() }
     }
 
     var isAwaitingRoom: Bool { isPortsEnd && !backlog.isIdle && backlog.withLock { $0.isPausing } }

@@ -25,7 +25,7 @@ package final class SocketConnection: Sendable {
         case withoutOtherPort
         case withoutBoth
         /// None, and why the connection ended.
-        case closed(PortError)
+        indirect case closed(PortError)
 
         mutating func ownSideDidEnd() {
             switch self {
@@ -124,7 +124,9 @@ package final class SocketConnection: Sendable {
     let receiver = PacketReceiver()
     let sender: PacketSender
     /// The port that this end belongs to, retained until it ends; nil at the right's end.
-    private let port: ReleasableReference<any MessageSink>?  // immutable
+    private let port: Mutex<(any MessageSink)?>
+    /// Whether this end belongs to a port, not to a right.
+    let isPortsEnd: Bool  // immutable
     /// The accounts of the port that this end belongs to: set when they are first needed.
     private let knownQuotas = SetOnceReference<PeerQuotas>()
     /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without.
@@ -151,7 +153,8 @@ package final class SocketConnection: Sendable {
         self.descriptor = descriptor
         self.portAddress = portAddress
         sender = PacketSender(descriptor, isPortsEnd: port != nil, hasAddress: portAddress != nil)
-        self.port = port.map { ReleasableReference($0) }
+        self.port = Mutex(port)
+        isPortsEnd = port != nil
         firstPeer = if let peer { peer } else { try PortError.converting(PeerIdentity(ofPeerOf: descriptor.rawValue)) }
         owner = PeerID(firstPeer, on: descriptor.rawValue)
         ConnectionTable.shared.add(way ?? .connected(descriptor), as: firstPeer.connection)
@@ -172,11 +175,8 @@ package final class SocketConnection: Sendable {
     /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
     var isInherited: Bool { forkGuard.isInherited }
 
-    /// Whether this end belongs to a port, not to a right.
-    var isPortsEnd: Bool { port != nil }
-
     /// The port that the peer's messages are for; nil once it has ended, and at the right's end.
-    var sink: (any MessageSink)? { port?.object }
+    var sink: (any MessageSink)? { port.withLock { $0 } }
 
     /// The accounts that the peers of a port are charged to; nil at the right's end.
     func quotas(of sink: (any MessageSink)?) -> PeerQuotas? {
@@ -270,7 +270,7 @@ package final class SocketConnection: Sendable {
         if !isPortsEnd, receiver.closingCount.setWaiting(nil, receiver.isThrottled) { updateInterest() }
         _ = sender.backlog.withLock { backlog in
             backlog.isOver = true
-            return backlog.charge.take()
+            return backlog.exchangeCharge(nil)
         }
         old.source?.invalidate()
         for target in unanswered { target.failAsking(reason.delivered(.unknown)) }
@@ -296,7 +296,7 @@ package final class SocketConnection: Sendable {
     /// The port at this end is gone: the peer can send nothing more, unread data is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {
-        port?.release()
+        _ = port.withLock { $0.take() }  // released without the lock
         state.withLock { $0.life.ownSideDidEnd() }
         // Sent before there is room: a sender that waits for room finds a dead name.
         sendPortEnded()

@@ -106,11 +106,22 @@ struct PacketAssembly: Sendable {
         }
     }
 
+    /// What only messages in several packets need. A copy would share it: an assembly is not copied while it is used.
+    private struct ColdState: ColdValue {
+        static let blank = ColdBox<ColdState>()
+        var partial: PartialMessage?
+    }
+
+    private var coldState = ColdStorage<ColdState>()
+
     // The other file of this type uses it.
-    var partial: PartialMessage?
+    var partial: PartialMessage? {
+        _read { yield coldState.value.partial }
+        _modify { yield &coldState.value.partial }
+    }
 
     /// Whether a message is partial.
-    var isBegun: Bool { partial != nil }
+    var isBegun: Bool { !coldState.isBlank && partial != nil }
 
     /// Whether the partial message is for the port.
     var isBegunForPort: Bool { partial?.header.answers == 0 }
@@ -171,7 +182,7 @@ struct PacketAssembly: Sendable {
     var capacity: Int { partial.map { $0.message.payload.capacity + $0.message.tail.capacity } ?? 0 }
 
     /// Nothing more comes: a partial message will not be completed.
-    mutating func giveUp() { partial = nil }
+    mutating func giveUp() { coldState = ColdStorage() }
 
     /// Accepts one packet: its head, what follows it, and the descriptors that came with it, of which unused ones are
     /// closed; nil if they were lost. A message to the port with more bytes than the limit is not stored, nor one that
