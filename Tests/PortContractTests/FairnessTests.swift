@@ -40,6 +40,30 @@ import Testing
         }
     }
 
+    @Test("between two messages a port accepts only a few of the clients that have connected at once")
+    func clientsAtOnce() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 1024)
+            let accepted = Counter()
+            // Of one that asks the program no other thread accepts clients.
+            port.setPeerPolicy(
+                PeerPolicy { _ in
+                    accepted.increment()
+                    return true
+                })
+            let clients = try (0..<3 * Tuning.acceptBudget).map { _ in try RawPeer(to: port, on: bench) }
+            for client in clients { try client.send(MachMessage(id: 1)) }
+            var before = 0
+            for _ in clients {
+                #expect(try port.tryReceive()?.id == 1)
+                let count = accepted.value
+                #expect(count - before <= Tuning.acceptBudget)
+                before = count
+            }
+            #expect(before == clients.count)
+        }
+    }
+
     @Test("each process finds room in a queue that several others keep full")
     func several() async throws {
         try await onBench(over: .socket) { bench in

@@ -6,9 +6,9 @@ import RunLoopCore
 import Synchronization
 
 extension PortSockets {
-    /// Accepts the clients that wait, and begins to read from them.
-    func acceptAll(for sink: any MessageSink) {
-        for _ in 0..<Tuning.acceptBudget {
+    /// Accepts clients that wait, as many as may be for one message, and begins to read from them.
+    func acceptSome(for sink: any MessageSink, _ budget: inout ReceiveBudget) {
+        while budget.mayAccept() {
             var client: SocketConnection?
             let mayHaveMore = acceptOne(for: sink, &client)
             if let client {

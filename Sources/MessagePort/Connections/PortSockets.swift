@@ -258,7 +258,7 @@ package final class PortSockets: Sendable {
             state.pollCount &+= 1
             return state.pollCount
         }
-        if reports.contains(where: { $0.key == Self.listenerKey }) { acceptAll(for: sink) }
+        if reports.contains(where: { $0.key == Self.listenerKey }) { acceptSome(for: sink, &budget) }
         var (hasSkippedSome, endedCount, soleActive) = (false, 0, SocketConnection?.none)
         for index in reports.indices {
             let report = reports[(index + pollCount % reports.count) % reports.count]
@@ -286,7 +286,8 @@ package final class PortSockets: Sendable {
         if endedCount > 0 {
             // A client that has connected since is a sender: the port still has one then. Once for all that have ended,
             // not for each: otherwise a client that keeps connecting and disconnecting would occupy the port.
-            acceptAll(for: sink)
+            var another = sink.receiveBudget
+            acceptSome(for: sink, &another)
             for _ in 0..<endedCount { sink.clientDidDisconnect() }
         }
         return hasSkippedSome

@@ -150,7 +150,8 @@ struct PeerCharge: ~Copyable, Sendable {
 }
 
 /// How many packets may be read from a port's sockets for one dequeued message: one limit for all connections together,
-/// one for those of a process, and one for each connection. Packets beyond them stay in the sockets.
+/// one for those of a process, and one for each connection. Packets beyond them stay in the sockets. And how many clients
+/// may be accepted: the others wait in the listener's backlog.
 struct ReceiveBudget {
     /// For a port that reads while its queue has room.
     static let standard = ReceiveBudget(Tuning.standardBudget)
@@ -158,6 +159,7 @@ struct ReceiveBudget {
     static let choosing = ReceiveBudget(Tuning.choosingBudget)
 
     private var left: Int
+    private var acceptsLeft = Tuning.acceptBudget
     private let share: Int  // immutable
     private let most: Int  // immutable
     /// The process that was read from last, which is usually the only one, and how many packets were read from it.
@@ -168,6 +170,13 @@ struct ReceiveBudget {
     private init(_ limits: (packets: Int, ofProcess: Int, ofConnection: Int)) { (left, share, most) = limits }
 
     var isSpent: Bool { left <= 0 }
+
+    /// Whether another client may be accepted, which is counted then.
+    mutating func mayAccept() -> Bool {
+        if acceptsLeft == 0 { return false }
+        acceptsLeft -= 1
+        return true
+    }
 
     /// How many packets may be read from a connection of the process now.
     func grant(to owner: PeerID) -> Int { max(0, min(most, left, share - count(of: owner))) }

@@ -104,7 +104,7 @@ enum Tuning {
     /// How many polls of the connection alone may follow each other. Decision 0016.
     static let solePollLimit = 7
 
-    /// The most connections that one call accepts; the others are reported again.
+    /// The most clients that are accepted for one dequeued message; the others are reported again. Chosen, not measured.
     static let acceptBudget = 64
 
     /// How many clients the I/O thread accepts for a port before a thread of the port polls. Chosen, not measured.

@@ -72,8 +72,23 @@ extension Case {
                 obstacles.append("\(contest.variant ?? ""): not available: \(reason)")
             }
         }
+        do {
+            results.append(try firstOfMany())
+        } catch let reason as NotAvailable {
+            obstacles.append("10000 clients at once: not available: \(reason)")
+        }
         if results.isEmpty { throw NotAvailable(obstacles.joined(separator: "; ")) }
         for obstacle in obstacles { results[0].add(note: obstacle) }
         return results
+    }
+
+    /// How long the first message takes when ten thousand connect at once.
+    private static func firstOfMany() throws -> CaseResult {
+        let field = try ConnectionField(ports: 100, children: 100)
+        defer { field.end() }
+        let (first, last) = try field.connectAll()
+        return CaseResult(
+            "connections.scale", "10000 connect at once, the first message", .microseconds, ours: Score(Double(first)),
+            baseline: ("the last message", Score(Double(last))), goal: Goal(value: 10_000))
     }
 }
