@@ -173,7 +173,8 @@ extension MachMessage.Component: CustomStringConvertible {
 }
 
 /// What a message has besides its parts, and most messages lack. It takes one word until something is set; so plain
-/// messages are small, and cheap to move from thread to thread.
+/// messages are small, and cheap to move from thread to thread. A right to reply is stored inline when there is nothing
+/// else, as in a request within a process.
 ///
 /// It is a value: copies share one object until one of them is changed.
 ///
@@ -208,11 +209,17 @@ struct MessageEnvelope: Sendable {
             isOfBatch = true
         }
 
+        init(_ replyTarget: ReplyTarget?) {
+            self.replyTarget = replyTarget
+            queuedCount = Atomic(0)
+            isOfBatch = false
+        }
+
         /// The charge is not copied: it was made once, and is returned once.
-        init(copyOf other: Content? = nil) {
-            replyPort = other?.replyPort
-            remoteSender = other?.remoteSender
-            replyTarget = other?.replyTarget
+        init(copyOf other: Content) {
+            replyPort = other.replyPort
+            remoteSender = other.remoteSender
+            replyTarget = other.replyTarget
             queuedCount = Atomic(0)
             isOfBatch = false
         }
@@ -226,7 +233,15 @@ struct MessageEnvelope: Sendable {
         }
     }
 
-    private var content: Content?
+    private enum Storage: Sendable {
+        case none
+        case target(ReplyTarget)
+        case content(Content)
+    }
+
+    private var storage = Storage.none
+
+    private var content: Content? { if case .content(let content) = storage { content } else { nil } }
 
     init() {}
 
@@ -234,28 +249,34 @@ struct MessageEnvelope: Sendable {
     mutating func stamp(remoteSender: PeerIdentity, charge: consuming PeerCharge?, replyTarget: ReplyTarget?) {
         let made = Content(remoteSender: remoteSender, charge: charge, replyTarget: replyTarget)
         made.replyPort = content?.replyPort
-        content = made
+        storage = .content(made)
     }
 
     /// The envelope of the messages of a receive batch, with their common charge.
     init(ofBatch count: Int, from sender: PeerIdentity, _ charge: consuming PeerCharge) {
-        content = Content(ofBatch: count, from: sender, charge)
+        storage = .content(Content(ofBatch: count, from: sender, charge))
     }
 
-    /// Whether nothing was ever set.
-    var isEmpty: Bool { content == nil }
+    /// Whether there is nothing in it.
+    var isEmpty: Bool { if case .none = storage { true } else { false } }
 
     /// Whether the message can be answered.
     var hasReplyRight: Bool {
-        guard let content else { return false }
-        return content.replyPort != nil || content.replyTarget != nil
+        switch storage {
+        case .none: false
+        case .target: true
+        case .content(let content): content.replyPort != nil || content.replyTarget != nil
+        }
     }
 
     /// Whether a message of bytes alone is a plain one: it may ask for a reply, but not over a port of its sender, nor
     /// for a confirmation.
     var mayBePlain: Bool {
-        guard let content else { return true }
-        return content.replyPort == nil && content.replyTarget?.confirmation == nil
+        switch storage {
+        case .none: true
+        case .target(let target): target.confirmation == nil
+        case .content(let content): content.replyPort == nil && content.replyTarget?.confirmation == nil
+        }
     }
 
     var replyPort: SendRight? {
@@ -287,14 +308,32 @@ struct MessageEnvelope: Sendable {
     }
 
     var replyTarget: ReplyTarget? {
-        get { content?.replyTarget }
-        set { if newValue != nil || content != nil { changeable().replyTarget = newValue } }
+        get {
+            switch storage {
+            case .none: nil
+            case .target(let target): target
+            case .content(let content): content.replyTarget
+            }
+        }
+        set {
+            if case .content = storage {
+                changeable().replyTarget = newValue
+            } else {
+                storage = newValue.map { .target($0) } ?? .none
+            }
+        }
     }
 
     private mutating func changeable() -> Content {
-        if isKnownUniquelyReferenced(&content), let content { return content }
-        let made = Content(copyOf: content)
-        content = made
-        return made
+        let changed: Content
+        switch storage {
+        case .none: changed = Content(nil)
+        case .target(let target): changed = Content(target)
+        case .content(var present):
+            storage = .none  // so that the object has one reference, if no copy has another
+            changed = isKnownUniquelyReferenced(&present) ? present : Content(copyOf: present)
+        }
+        storage = .content(changed)
+        return changed
     }
 }
