@@ -231,7 +231,7 @@ private struct Parts: Sendable {
         connection.receiveUnlessReceiving()
         connection.receiver.receiveProbes(from: connection, exceedingLimit: true)
         connection.noteRightRemoved(1)
-        WaitProbes.start(for: WaitGraph.Wait(over: connection, ReplySlot(wakes: nil)), on: loop)
+        WaitProbes.start(for: Shared(WaitGraph.Wait(over: connection, ReplySlot(wakes: nil))), on: loop)
         connection.forgetDeathNotice(DeathNotice(loop: loop, mode: .default) { _ in })
         remote.endReplies(on: loop, in: .default, to: slot)
         let facts = [

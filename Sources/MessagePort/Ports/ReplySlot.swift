@@ -51,6 +51,8 @@ final class ReplySlot: ReplyReceiver {
     private let directToken = Atomic<UInt64>(0)
     private let wasRead = Atomic<Bool>(false)
     private let wasRightRemoved = Atomic<Bool>(false)
+    /// When the wait got its number; zero before.
+    private let waitTime = Atomic<UInt64>(0)
     private let forkGuard = ForkGuard()  // immutable
 
     /// A slot for a request to a destination that is connected already: `beginReplies` watches its connection, if it has
@@ -71,6 +73,22 @@ final class ReplySlot: ReplyReceiver {
 
     /// Whether only the message's receiver can reply: the right is in a message that is queued or being handled.
     var isBound: Bool { !wasRightRemoved.load(ordering: .acquiring) }
+
+    // MARK: For the graph of waits
+
+    /// The number of the wait, which it gets when this is read first.
+    var waitNumber: WaitNumber {
+        var time = waitTime.load(ordering: .relaxed)
+        if time == 0 {
+            let made = WaitNumber.makeTime()
+            let (isSet, old) = waitTime.compareExchange(expected: 0, desired: made, ordering: .relaxed)
+            time = isSet ? made : old
+        }
+        return WaitNumber(ofWaitNoticedAt: time)
+    }
+
+    /// Another wait begins, with a number of its own: the requester has waited for room before.
+    func beginWait() { waitTime.store(0, ordering: .relaxed) }
 
     // MARK: The callee's side
 

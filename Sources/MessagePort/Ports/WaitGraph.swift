@@ -29,15 +29,14 @@ import RunLoopCore
 import Synchronization
 
 enum WaitGraph {
-    /// What the thread of a loop waits for.
-    final class Wait: Sendable {
+    /// What the thread of a loop waits for. Three words: a value of any type has room for as many, so noting one allocates
+    /// nothing.
+    struct Wait: Sendable {
         /// The port; nil when it is another process's.
-        let port: LocalPort?  // immutable
+        let port: LocalPort?
         /// The connection to the port of another process.
-        private let connection: SocketConnection?  // immutable
-        let slot: ReplySlot  // immutable
-        /// Zero before the wait has a number.
-        private let time = Atomic<UInt64>(0)
+        private let connection: SocketConnection?
+        let slot: ReplySlot
 
         init(_ port: LocalPort, _ slot: ReplySlot) {
             (self.port, connection, self.slot) = (port, nil, slot)
@@ -50,30 +49,19 @@ enum WaitGraph {
         /// Whether only the port's receiver can end it.
         var isBlocked: Bool { slot.isWaiting && slot.isBound }
 
-        /// Its number, which it gets when this is read first.
-        var number: WaitNumber {
-            var time = time.load(ordering: .relaxed)
-            if time == 0 {
-                let made = WaitNumber.makeTime()
-                let (isSet, old) = self.time.compareExchange(expected: 0, desired: made, ordering: .relaxed)
-                time = isSet ? made : old
-            }
-            return WaitNumber(ofWaitNoticedAt: time)
-        }
-
         /// As a probe reaches it.
         var reached: WaitKey {
             let request = connection.flatMap { connection in
                 slot.token(over: connection).map { RequestToken(connection: connection.number, token: $0) }
             }
-            return WaitKey(number: number, token: request)
+            return WaitKey(number: slot.waitNumber, token: request)
         }
 
         /// Whether a probe of the wait with this number may pass through; without one, whether the wait can be followed
         /// within this process.
         func lets(_ other: WaitNumber?) -> Bool {
             guard let other else { return port != nil }
-            return number <= other && (port != nil || reached.token != nil)
+            return slot.waitNumber <= other && (port != nil || reached.token != nil)
         }
 
         /// Asks the process at the other end of the connection.
@@ -87,7 +75,7 @@ enum WaitGraph {
     }
 
     /// What a loop's thread waited for before, in an outer call on its stack.
-    typealias ParentWait = (any AnyObject & Sendable)?
+    typealias ParentWait = (any Sendable)?
 
     /// Locked by a thread that has seen a cycle while it checks again.
     private static let deciding = Mutex(())
@@ -166,7 +154,7 @@ enum WaitGraph {
         mutating func areWaitsUnchanged() -> Bool {
             // Retained, so that none is released under the lock.
             again = waits.map { Self.wait(of: $0.loop) }
-            return zip(waits, again).allSatisfy { $0.wait === $1 && $0.wait.isBlocked }
+            return zip(waits, again).allSatisfy { $0.wait.slot === $1?.slot && $0.wait.isBlocked }
         }
 
         private static func wait(of loop: ThreadRunLoop) -> Wait? { WaitGraph.wait(of: loop) }
@@ -249,7 +237,7 @@ extension SendRight {
 /// What a wait that has lasted for a while does from then on: probes follow it, and one for a port of another process
 /// is noted.
 struct ProbePhase {
-    private let wait: WaitGraph.Wait
+    private let wait: Shared<WaitGraph.Wait>
     private let loop: ThreadRunLoop
     private let outer: WaitGraph.ParentWait
     private var schedule: ProbeSchedule
@@ -258,11 +246,12 @@ struct ProbePhase {
         if slot.isInherited { return nil }
         (self.loop, schedule) = (loop, ProbeSchedule(from: start))
         if let connection = slot.remote?.connection {
-            wait = WaitGraph.Wait(over: connection, slot)
-            outer = WaitGraph.note(wait, at: loop)
+            slot.beginWait()
+            wait = Shared(WaitGraph.Wait(over: connection, slot))
+            outer = WaitGraph.note(wait.value, at: loop)
         } else {
             guard let noted = WaitGraph.wait(of: loop), noted.slot === slot else { return nil }
-            (wait, outer) = (noted, nil)
+            (wait, outer) = (Shared(noted), nil)
         }
     }
 
@@ -274,7 +263,7 @@ struct ProbePhase {
     }
 
     func end() {
-        if wait.port == nil, !wait.slot.isInherited { WaitGraph.leave(loop, for: outer) }
+        if wait.value.port == nil, !wait.value.slot.isInherited { WaitGraph.leave(loop, for: outer) }
     }
 }
 
@@ -283,7 +272,7 @@ extension WaitNumber {
     private static let key = UInt64.random(in: 0...(.max))
 
     /// The present time, which no other wait of this process has.
-    fileprivate static func makeTime() -> UInt64 {
+    static func makeTime() -> UInt64 {
         var last = lastTime.load(ordering: .relaxed)
         while true {
             let made = max(last + 1, UInt64(clamping: MonotonicInstant.now.nanoseconds))
@@ -293,7 +282,7 @@ extension WaitNumber {
         }
     }
 
-    fileprivate init(ofWaitNoticedAt time: UInt64) {
+    init(ofWaitNoticedAt time: UInt64) {
         var hasher = Hasher()
         hasher.combine(time)
         hasher.combine(Self.key)

@@ -42,7 +42,7 @@ enum WaitProbes {
     /// What has let a probe in.
     enum Source: Sendable {
         /// The wait that has started it.
-        case wait(WeakReference<WaitGraph.Wait>)
+        case wait(WeakReference<Shared<WaitGraph.Wait>>)
         /// A request that came over the connection under the token.
         case request(UInt64, WeakReference<SocketConnection>)
     }
@@ -50,13 +50,13 @@ enum WaitProbes {
     private static let table = Mutex(ProbeTable<Source>())
 
     /// Starts a probe for a wait of the thread of a loop, the calling one.
-    static func start(for wait: WaitGraph.Wait, on loop: ThreadRunLoop) {
+    static func start(for wait: Shared<WaitGraph.Wait>, on loop: ThreadRunLoop) {
         // What has come for its ports: other threads read that only when the peer can ask for it.
         for case let port as LocalPort in RightsTable.shared.ownPorts
         where !port.isInherited && port.isServed(by: loop) {
             port.sockets?.receiveArrivals(besides: nil, exceedingLimit: true)
         }
-        let probe = WaitProbe(start: wait.number, round: .random(in: .min ... .max))
+        let probe = WaitProbe(start: wait.value.slot.waitNumber, round: .random(in: .min ... .max))
         proceed(probe, from: .wait(WeakReference(wait)), along: nil)
     }
 
@@ -102,7 +102,7 @@ enum WaitProbes {
             Set(waits.map(\.reached)) == entry.reached
         else { return }
         switch entry.source {
-        case .wait(let wait): if entry.hasReturned { wait.object?.refuse() }
+        case .wait(let wait): if entry.hasReturned { wait.object?.value.refuse() }
         case .request(let token, let connection):
             connection.object?.answer(entry.probe, about: token, hasReturned: entry.hasReturned)
         }
@@ -112,7 +112,7 @@ enum WaitProbes {
     private static func waits(reachedFrom source: Source, by probe: WaitProbe) -> [WaitGraph.Wait]? {
         switch source {
         case .wait(let wait):
-            guard let wait = wait.object else { return nil }
+            guard let wait = wait.object?.value else { return nil }
             var waits = wait.reached.token == nil ? nil : [wait]
             if let port = wait.port { waits = WaitGraph.waits(for: port, reachedBy: probe.start) }
             // Read last: until here the search found no thread that may answer.

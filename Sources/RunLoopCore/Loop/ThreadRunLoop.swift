@@ -28,7 +28,7 @@ public final class ThreadRunLoop: Sendable {
     let threadState = LoopThreadState()  // loop thread
     let instruments = Mutex<[any RunLoopInstrument]?>([])  // takes no other lock; nil after the end
     /// What the thread waits for, as noted by the layer that makes it wait, for other threads to read.
-    package let waitNote = Mutex<(any AnyObject & Sendable)?>(nil)  // takes no other lock
+    package let waitNote = Mutex<(any Sendable)?>(nil)  // takes no other lock
     let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
     let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
 
