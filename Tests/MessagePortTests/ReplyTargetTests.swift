@@ -135,6 +135,47 @@ final class SilentReceiver: ReplyReceiver {
         }
     }
 
+    @Test("a thread's slot is reused for its request after the next, as new, once no message refers to it")
+    func reuse() async throws {
+        try await onNewThread {
+            weak var first: ReplySlot?
+            var late: ReplyTarget?
+            do {
+                let slot = SlotCache.slot(on: .current)
+                let target = ReplyTarget(slot)
+                target.noteRead()
+                #expect(target.take())
+                slot.giveUp(PortError(.replyTimedOut))
+                #expect(portError { () throws(PortError) in _ = try slot.take() }?.delivery == .read)
+                #expect(!slot.isWaiting && !slot.isBound)
+                (first, late) = (slot, target)
+            }
+            func next() -> ReplySlot { SlotCache.slot(on: .current) }
+            #expect(next() !== first)
+            #expect(next() !== first, "its message is still there")
+            withExtendedLifetime(late) {}
+            late = nil
+            #expect(first == nil)
+            first = next()
+            let number = first?.waitNumber
+            first?.giveUp(PortError(.replyTimedOut))
+            _ = next()
+            let slot = next()
+            #expect(slot === first)
+            #expect(slot.isWaiting && slot.isBound && slot.waitNumber != number)
+            slot.giveUp(PortError(.replyTimedOut))
+            #expect(portError { () throws(PortError) in _ = try slot.take() }?.delivery != .read)
+        }
+    }
+
+    @Test("requests of a handler within a request have slots of their own")
+    func nested() async throws {
+        try await onNewThread {
+            let slots = (0..<4).map { _ in SlotCache.slot(on: .current) }
+            #expect(Set(slots.map { ObjectIdentifier($0) }).count == slots.count)
+        }
+    }
+
     /// Notes whether the requester waits while this is notified that the request is abandoned.
     private final class Callee: ReplyConnection {
         let slot = ReplySlot(wakes: .current)

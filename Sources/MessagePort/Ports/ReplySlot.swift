@@ -63,6 +63,21 @@ final class ReplySlot: ReplyReceiver {
         direct = remote?.connection.map { ObjectIdentifier($0) }
     }
 
+    /// Makes it as new, for another request to a port of this process, of the same thread. The caller has the only
+    /// reference to it.
+    ///
+    /// - Returns: false for a forked child's copy, which stays as it is.
+    fileprivate func renew() -> Bool {
+        if isInherited { return false }
+        var new = State()
+        state.withLock { swap(&$0, &new) }
+        directToken.store(0, ordering: .relaxed)
+        wasRead.store(false, ordering: .relaxed)
+        wasRightRemoved.store(false, ordering: .relaxed)
+        waitTime.store(0, ordering: .relaxed)
+        return true
+    }
+
     /// Whether this is a forked child's copy: no requester waits here, and the lock and the loop may belong to a thread
     /// that does not exist here.
     var isInherited: Bool { forkGuard.isInherited }
@@ -270,5 +285,28 @@ final class ReplySlot: ReplyReceiver {
         old.wakeSender?()
         loop?.wakeUp()
         return true
+    }
+}
+
+// @unchecked: only the thread of the loop that has it uses it.
+/// The slots of a thread's last two requests within the process, for reuse: when a request begins, the receiver of the
+/// last one may not have released its message, which refers to the slot, but it has released the one before.
+final class SlotCache: @unchecked Sendable {
+    private var last: ReplySlot?
+    private var previous: ReplySlot?
+
+    /// A slot for a request that waits in the private mode: a former one to which nothing else refers, or a new one.
+    static func slot(on loop: ThreadRunLoop) -> ReplySlot {
+        let cache = loop.waitCache.take() as? SlotCache ?? SlotCache()
+        defer { loop.waitCache.put(cache) }
+        return cache.next(on: loop)
+    }
+
+    private func next(on loop: ThreadRunLoop) -> ReplySlot {
+        swap(&last, &previous)
+        if isKnownUniquelyReferenced(&last), let last, last.renew() { return last }
+        let made = ReplySlot(wakes: loop, isExclusive: true)
+        last = made
+        return made
     }
 }

@@ -95,7 +95,9 @@ extension SendRight {
             return MachMessage()
         }
         let (loop, isExclusive) = (ThreadRunLoop.current, mode == .portReply && attempts.mayWait)
-        let slot = ReplySlot(wakes: loop, for: destination, isExclusive: isExclusive)
+        let isReused = isExclusive && destination is LocalPort
+        let slot =
+            isReused ? SlotCache.slot(on: loop) : ReplySlot(wakes: loop, for: destination, isExclusive: isExclusive)
         try group?.begin(slot)
         defer { group?.end(slot) }
         guard isExclusive else {

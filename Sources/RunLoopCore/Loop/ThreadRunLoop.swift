@@ -29,6 +29,8 @@ public final class ThreadRunLoop: Sendable {
     let instruments = Mutex<[any RunLoopInstrument]?>([])  // takes no other lock; nil after the end
     /// What the thread waits for, as noted by the layer that makes it wait, for other threads to read.
     package let waitNote = Mutex<(any Sendable)?>(nil)  // takes no other lock
+    /// What that layer reuses for the thread's next wait.
+    package let waitCache = ObjectCache()
     let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
     let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
 
@@ -328,6 +330,7 @@ extension ThreadRunLoop {
         for (source, mode) in all.sourcesByMode {
             source.routine.didLeave(all.modes[mode].name, of: self)
         }
+        _ = waitCache.take()  // which may hold the loop
         endInstruments()
         parker.end()
     }

@@ -54,7 +54,7 @@ extension Case {
             try row(
                 "round trip with a loan, its sender", 2, 1.25, .loanPair(1 << 20, on: .anywhere),
                 [.portProcessPair(.adaptive)]),
-            try row("request in process", 2, nil, .portServer(), [.dispatchPair(), .streamPair()]),
+            try row("request in process", 2, 0.55, .portServer(), [.dispatchPair(), .streamPair()]),
         ]
     }
 }

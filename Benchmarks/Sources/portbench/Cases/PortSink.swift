@@ -53,7 +53,7 @@ final class PortServer {
         thread = try ResidentThread(name: "server")
         try placement.far.bind(thread)
         thread.loop.waitStrategy = placement.busy
-        port = MachPort { _, message in try? message.reply(MachMessage(id: 2, components: message.components)) }
+        port = MachPort { _, message in try? message.reply(MachMessage(id: 2, bytes: message.bytes)) }
         right = port.makeSendRight()
         try port.schedule(on: thread.loop)
     }
