@@ -13,10 +13,11 @@ import Synchronization
 // queue was empty. A signal costs a system call only when the receiver's loop sleeps.
 package final class LocalPort: PortEndpoint, MessageSink {
     struct State: ~Copyable {
+        // First what both sides change, or only the receiver, then what senders only read: see LineTests.
+        var ownership = HandlerOwnership()
         var mailbox: MailboxState
         /// Signalled when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources = SourceList()
-        var ownership = HandlerOwnership()
         private var coldStorage = ColdStorage<ColdState>()
         var senders = SenderCount()
         /// A handler's thread reads one socket, makes no callouts, and then dequeues: sources need no signal.

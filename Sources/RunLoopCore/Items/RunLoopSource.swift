@@ -56,8 +56,7 @@ public final class RunLoopSource: Sendable {
         static let keepsModeAlive = Traits(rawValue: 2)
     }
 
-    package let id = ItemID()
-    let routine: any SourceRoutine
+    // First what a ring reads and changes, beside the reference count: see LineTests.
     let state: Mutex<State>  // comes before the loop's lock
     /// A port-based source that was signalled: it is on the ready lists of all its modes, or about to be put there.
     let isNotified = Atomic<Bool>(false)
@@ -68,6 +67,9 @@ public final class RunLoopSource: Sendable {
     var keepsModeAlive: Bool { traits.contains(.keepsModeAlive) }
 
     private let label: SourceLabel
+
+    package let id = ItemID()
+    let routine: any SourceRoutine
 
     /// What it is called in traces, reports and descriptions; nil when it was given no name.
     public var name: String? { label.name }

@@ -19,9 +19,9 @@ struct LockedLoopState: ~Copyable, Sendable {
         case idle
     }
 
-    private let state = Mutex(RunLoopState())
-    /// Changed under the lock.
+    /// Changed under the lock. Before it, where it shares a line of memory with what other threads change.
     private let verdict = Atomic<CachedVerdict>(.nothing)
+    private let state = Mutex(RunLoopState())
 
     borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending RunLoopState) throws(Failure) -> sending Result

@@ -20,8 +20,9 @@ package import Synchronization
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {
+    // First what a thread with work for the loop reads and changes: see LineTests.
+    let parker = LoopParker()  // immutable
     let state = LockedLoopState()
-    let parker = LoopParker()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     let counts = LoopCounts()  // written by the loop's thread
     let processors = ProcessorAllowance()  // loop thread

@@ -37,12 +37,13 @@ struct ReadyQueue: Sendable {
 
     /// The source, when it is the only one, which it mostly is; then the heap is empty.
     private var only: Heap.Entry?
-    private var heap = Heap()
     private var pass: UInt64 = 0
     /// A source that was performed in this round comes back in the next pass. A round that ends because no source waits
     /// begins no new pass: the sources that were performed in it and those that were not are then equal.
     private var round: UInt64 = 1
     private var lastStamp: UInt64 = 0
+    // After those, which change with each source, while it mostly stays empty.
+    private var heap = Heap()
 
     var isEmpty: Bool { only == nil && heap.isEmpty }
     var count: Int { only == nil ? heap.count : 1 }

@@ -4,20 +4,24 @@
 /// All state of a loop: plain values, which change under the loop's one lock. Nothing here calls out, waits or makes a
 /// system call.
 struct RunLoopState: Sendable {
+    // First what a thread that rings a source reads and changes: see LineTests.
+    /// The runs that are in progress, innermost last.
+    var runs: [ActiveRun] = []
+    /// How many modes were examined so far on behalf of items: tests measure costs by it.
+    var modeSteps = 0
     /// Every mode that something was added to, or that was run. Modes are never removed, so an index names a mode
     /// permanently.
     var modes = [ModeState(name: .default)]
+    /// The port-based sources.
+    var registrations = RegistrationTable()
+
     private var indices: [RunLoopMode: Int] = [.default: 0]
     /// The mode that was looked up last: to find it again costs a comparison, where a lookup computes a hash.
     private var lastFound = (mode: RunLoopMode.default, index: 0)
     /// The other modes that a block was posted for.
     private var namesOfBlocks: Set<RunLoopMode> = []
-    /// The port-based sources.
-    var registrations = RegistrationTable()
-    /// All other items, with the modes that they are in.
+    /// All items but port-based sources, with the modes that they are in.
     var modeItems: [ItemID: (item: RunLoopItem, memberModes: ModeList)] = [:]
-    /// How many modes were examined so far on behalf of items: tests measure costs by it.
-    var modeSteps = 0
     var commonModes: Set<RunLoopMode> = [.default]
     /// The items of the common modes, with the modes to which they were added individually as well.
     var commonItems: [ItemID: (item: RunLoopItem, serial: Int, ownModes: Set<Int>)] = [:]
@@ -34,8 +38,6 @@ struct RunLoopState: Sendable {
     var isRunningJob = false
     /// The requests of the perform family that wait for their call.
     var requests = PerformRequests()
-    /// The runs that are in progress, innermost last.
-    var runs: [ActiveRun] = []
     /// The observers whose handlers are being called.
     var firingObservers: Set<ItemID> = []
     /// A stop for the next run, which was requested while no run could accept it.
