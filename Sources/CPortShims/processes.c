@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <dlfcn.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,10 +49,15 @@ int shim_detach_thread(uintptr_t thread) { return pthread_detach((pthread_t)thre
 
 int shim_thread_id(void) { return (int)syscall(SYS_gettid); }
 
-/* Set by the C library where the kernel keeps the number in the thread's memory (rseq(2)). */
-extern const unsigned int __rseq_size __attribute__((weak));
+/* Whether the kernel keeps the processor's number in the thread's memory: rseq(2), as glibc 2.35 or later registers it. */
+static _Bool knows_processor;
 
-int shim_processor(void) { return &__rseq_size && __rseq_size ? sched_getcpu() : -1; }
+__attribute__((constructor)) static void ask_about_processor(void) {
+    const unsigned int *size = dlsym(RTLD_DEFAULT, "__rseq_size");
+    knows_processor = size && *size;
+}
+
+int shim_processor(void) { return knows_processor ? sched_getcpu() : -1; }
 
 int shim_allowed_processor_count(void) {
     cpu_set_t set;

@@ -30,9 +30,9 @@ public enum PacketFuzzing {
                 precondition(text.utf8.count <= 3 * PortError.remoteTextLimit, "a text beyond its limit")
             case .statistics(let statistics, let token):
                 precondition(token == header.answers, "an answer to another question")
-                let isBeyondRange = payload.prefix(56).enumerated().contains { $0 % 8 == 7 && $1 > 127 }
+                let isBeyondRange = payload.prefix(80).enumerated().contains { $0 % 8 == 7 && $1 > 127 }
                 precondition(
-                    isBeyondRange || statistics.payload.elementsEqual(payload.prefix(56)), "numbers that no peer sent")
+                    isBeyondRange || statistics.payload.elementsEqual(payload.prefix(80)), "numbers that no peer sent")
             case .probed(let probe, let token):
                 let again = PacketHeader(probe, about: token)
                 precondition(again.probe == probe && token == header.asks && token != 0, "a probe of another wait")

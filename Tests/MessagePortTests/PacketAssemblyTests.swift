@@ -27,7 +27,7 @@ import Testing
         #expect(
             assembly.accept(Self.message(3), payload: [1, 2, 3], descriptors: []).text
                 == "message 5 [1, 2, 3] asks 11 answers 22")
-        #expect(!assembly.isBegun)
+        #expect(assembly.isBegun == false)
         #expect(
             assembly.accept(Self.message(0), payload: [], descriptors: []).text == "message 5 [] asks 11 answers 22")
     }
@@ -36,14 +36,14 @@ import Testing
     func several() {
         let assembly = Assembler()
         #expect(assembly.accept(Self.message(5), payload: [1, 2], descriptors: []).text == "incomplete")
-        #expect(assembly.isBegun)
+        #expect(assembly.isBegun == true)
         #expect(
             assembly.accept(PacketHeader(kind: .continuation), payload: [3, 4], descriptors: []).text == "incomplete")
         #expect(
             assembly.accept(PacketHeader(kind: .continuation, messageID: 9, asks: 1), payload: [5], descriptors: [])
                 .text
                 == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
-        #expect(!assembly.isBegun)
+        #expect(assembly.isBegun == false)
     }
 
     @Test("an abort discards what was begun, and its descriptors close")
@@ -56,7 +56,7 @@ import Testing
                     == "incomplete")
             #expect(assembly.accept(PacketHeader(kind: .abort), payload: [], descriptors: []).text == "incomplete")
         }
-        #expect(!assembly.isBegun)
+        #expect(assembly.isBegun == false)
         #expect(
             assembly.accept(Self.message(1), payload: [7], descriptors: []).text == "message 5 [7] asks 11 answers 22")
     }
@@ -176,14 +176,14 @@ import Testing
     @Test("a piece may be written in its final position, as much as is missing and no more")
     func landing() throws {
         var assembly = PacketAssembly()
-        #expect(!assembly.hasRoomForPiece)
+        #expect(assembly.hasRoomForPiece == false)
         _ = assembly.accept(Self.message(5), payload: [1, 2], descriptors: [])
-        #expect(assembly.hasRoomForPiece)
+        #expect(assembly.hasRoomForPiece == true)
         #expect(try Self.land([3], in: &assembly) == 1)
         #expect(assembly.didLand(1, Self.piece, descriptors: []).text == "incomplete")
         #expect(try Self.land([4, 5, 6, 7], in: &assembly) == 2)
         #expect(assembly.didLand(2, Self.piece, descriptors: []).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
-        #expect(!assembly.hasRoomForPiece)
+        #expect(assembly.hasRoomForPiece == false)
     }
 
     @Test("what was written and is no piece is undone, and the message goes on")
@@ -209,7 +209,8 @@ import Testing
             (500, [(0, 0)], "violation"), (254, [], "violation"), (501, [], "violation"), (65_535, [], "violation"),
         ]
         for (announced, pieces, text) in cases {
-            var (assembly, head) = (PacketAssembly(), Self.message(UInt64(1 + pieces.count)))
+            var assembly = PacketAssembly()
+            var head = Self.message(UInt64(1 + pieces.count))
             head.descriptorCount = UInt16(announced)
             var event = assembly.accept(head, payload: [1], descriptors: Array(many.prefix(253)))
             for (said, came) in pieces where assembly.isBegun {
@@ -346,7 +347,7 @@ extension PacketKind {
     fileprivate var examplePayload: [UInt8] {
         switch self {
         case .message, .continuation, .replyFailed: [3, 4]
-        case .statistics: [7] + [UInt8](repeating: 0, count: 55)
+        case .statistics: [7] + [UInt8](repeating: 0, count: 79)
         case .shown: [UInt8](repeating: 0, count: 8) + [3, 4]
         default: []
         }

@@ -101,7 +101,7 @@ import Testing
         guard case .presence(.some) = assembly.accept(.presence, payload: [], descriptors: [end]),
             case .presence(nil) = assembly.accept(.presence, payload: [], descriptors: nil)
         else { throw NothingCame() }
-        #expect(assembly.isBegun)
+        #expect(assembly.isBegun == true)
         var header = PacketHeader.presence
         header.asks = 1
         guard case .violation = assembly.accept(header, payload: [], descriptors: [end]) else { throw NothingCame() }

@@ -53,6 +53,12 @@ import Testing
 
     // MARK: Yields
 
+    @Test("a yield is lost when it took longer than an answer")
+    func lostYield() {
+        #expect(!SpinPredictor.isLost(.microseconds(100)))
+        #expect(SpinPredictor.isLost(.microseconds(101)))
+    }
+
     @Test("after a yield that another thread made long there is none for 256 times as long")
     func rest() {
         let now = MonotonicInstant(nanoseconds: 1_000_000_000)

@@ -62,7 +62,7 @@ extension PacketReceiver {
         return deliver(bytes, header, mustCheck: start.mustCheck, &state, sink, from: connection)
     }
 
-    /// Delivers a whole message of one part, bytes, for which its peer is charged.
+    /// Delivers a whole message of one part, bytes; one to a port has been charged to its peer.
     func deliver(
         _ bytes: consuming [UInt8], _ header: PacketHeader, mustCheck: Bool, _ state: inout ReceiveState,
         _ sink: (any MessageSink)?, from connection: SocketConnection

@@ -14,7 +14,7 @@
 
 import PortSystem
 
-struct PacketAssembly: Sendable {
+struct PacketAssembly: ~Copyable, Sendable {
     /// The result of a packet.
     enum Event: Sendable {
         /// Nothing yet.
@@ -106,7 +106,7 @@ struct PacketAssembly: Sendable {
         }
     }
 
-    /// What only messages in several packets need. A copy would share it: an assembly is not copied while it is used.
+    /// What only messages in several packets need.
     private struct ColdState: ColdValue {
         static let blank = ColdBox<ColdState>()
         var partial: PartialMessage?

@@ -228,7 +228,7 @@ extension LocalPort {
             statistics.clientCount = max(0, Int(state.senders.clientCount))
             return state.sources
         }
-        statistics.waits = sources.waitCounts
+        for loop in Set(sources.all.flatMap(\.loops)) { statistics.waits.add(loop.waitCounts) }
         return statistics
     }
 }

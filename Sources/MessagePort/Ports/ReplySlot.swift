@@ -290,7 +290,7 @@ final class ReplySlot: ReplyReceiver {
 
 // @unchecked: only the thread of the loop that has it uses it.
 /// The slots of a thread's last two requests within the process, for reuse: when a request begins, the receiver of the
-/// last one may not have released its message, which refers to the slot, but it has released the one before.
+/// last one may not have released its message, which refers to the slot, but usually it has released the one before.
 final class SlotCache: @unchecked Sendable {
     private var last: ReplySlot?
     private var previous: ReplySlot?

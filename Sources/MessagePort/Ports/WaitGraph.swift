@@ -21,7 +21,8 @@
 // full queues is found too. It takes the locks of what it reads, none that all share; usually the first loop that it
 // reads is not waiting, and the check is over. A thread notes its wait first and checks then: so of the threads that
 // close a cycle, the last sees it whole. As the waits are read one after the other, a cycle is checked twice. A wait,
-// once over, never returns, so what the second check finds unchanged existed as a whole in between. The second check is
+// once over, never returns: a thread reuses the slot of a wait only when nothing else refers to it, and a search does. So
+// what the second check finds unchanged existed as a whole in between. The second check is
 // under one lock, and removes the refused wait: of several threads that have seen the same cycle, one is refused.
 
 import PortSystem
@@ -152,7 +153,7 @@ enum WaitGraph {
 
         /// Whether every wait that was seen still goes on.
         mutating func areWaitsUnchanged() -> Bool {
-            // Retained, so that none is released under the lock.
+            // Retained, so that none is released under the lock. `waits` retains the slots, so that none is reused.
             again = waits.map { Self.wait(of: $0.loop) }
             return zip(waits, again).allSatisfy { $0.wait.slot === $1?.slot && $0.wait.isBlocked }
         }

@@ -155,6 +155,7 @@ extension ThreadRunLoop {
         set.wait(until: deadline) { sources in
             hasReport = true
             threadState.busyPollsAreStale = true
+            parker.forgetWaker()
             state.withLock { state in
                 sources.forEach { state.noteReport(of: $0, in: mode, pass: report) }
             }
@@ -195,7 +196,7 @@ extension ThreadRunLoop {
         if !isAllowed, !isProducerHere(threadState.busyPolls) { return false }
         let end = min(plan.limit, now.advanced(by: plan.spin))
         let hasArrival = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate, onlyYields: !isAllowed)
-        let paid = hasArrival || end == plan.limit && wait.lostTime == nil
+        let paid = hasArrival || end == plan.limit && wait.lostTime == nil && .now >= end
         wait.spin = paid ? .paid : .failed
         counts.didSpin(paid: paid)
         return paid
@@ -231,7 +232,7 @@ extension ThreadRunLoop {
             if isProducerHere || now >= nextYield {
                 sysYield()
                 let time = now.duration(to: .now)
-                if time > Tuning.longestYield {
+                if SpinPredictor.isLost(time) {
                     wait.lostTime = time
                     return false
                 }

@@ -331,8 +331,8 @@ extension ThreadRunLoop {
         for (source, mode) in all.sourcesByMode {
             source.routine.didLeave(all.modes[mode].name, of: self)
         }
-        _ = waitCache.take()  // which may hold the loop
         endInstruments()
+        _ = waitCache.take()  // which may hold the loop
         parker.end()
     }
 }

@@ -33,7 +33,7 @@ struct ReadyQueue: Sendable {
         var isSpeculative = false
     }
 
-    private typealias Heap = AddressableHeap<RegistrationIndex, Key>
+    typealias Heap = AddressableHeap<RegistrationIndex, Key>
 
     /// The source, when it is the only one, which it mostly is; then the heap is empty.
     private var only: Heap.Entry?
@@ -41,9 +41,9 @@ struct ReadyQueue: Sendable {
     /// A source that was performed in this round comes back in the next pass. A round that ends because no source waits
     /// begins no new pass: the sources that were performed in it and those that were not are then equal.
     private var round: UInt64 = 1
-    private var lastStamp: UInt64 = 0
+    private(set) var lastStamp: UInt64 = 0
     // After those, which change with each source, while it mostly stays empty.
-    private var heap = Heap()
+    private(set) var heap = Heap()
 
     var isEmpty: Bool { only == nil && heap.isEmpty }
     var count: Int { only == nil ? heap.count : 1 }

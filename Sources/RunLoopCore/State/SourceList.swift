@@ -15,15 +15,6 @@ package struct SourceList: Sendable {
 
     package var first: RunLoopSource? { sources.first }
 
-    /// How often the loops that they are in have slept and spun.
-    package var waitCounts: WaitCounts {
-        var loops: [ThreadRunLoop] = []
-        for source in sources {
-            for loop in source.loops where !loops.contains(loop) { loops.append(loop) }
-        }
-        return loops.reduce(into: WaitCounts()) { $0.add($1.waitCounts) }
-    }
-
     package mutating func append(_ source: RunLoopSource) {
         sources.append(source)
     }

@@ -20,7 +20,8 @@ enum Tuning {
     /// milliseconds.
     static let longestYield = spinLimit
 
-    /// After a lost yield there is none for this multiple of its duration: so lost yields cost less than a hundredth.
+    /// After a lost yield there is none for this multiple of its duration, but to a peer that is known to be here: so lost
+    /// yields cost less than a hundredth. One to such a peer makes the next spin rarer.
     static let restAfterLoss = 256
 
     /// After this many short waits in a row a loop spins before it sleeps.

@@ -36,7 +36,7 @@ final class LoopParker: Sendable {
     }
 
     private let phase = Atomic<Phase>(.notListening)
-    /// The processor of the thread that ended a wait last, numbered from one; zero: not known.
+    /// The processor of the thread that ended the last wait, numbered from one; zero: not known.
     private let processor = Atomic<UInt32>(0)
     private let word = Futex()
     private let madeWakeEvent = Mutex<Shared<EventDescriptor>?>(nil)
@@ -110,8 +110,12 @@ final class LoopParker: Sendable {
     /// Whether the announced wait has been ended.
     var isNotified: Bool { phase.load(ordering: .sequentiallyConsistent) == .notified }
 
-    /// The processor on which the thread ran that ended a wait last, numbered from one; zero when that is not known.
+    /// The processor on which the thread ran that ended the last wait, numbered from one; zero when that is not known, or
+    /// no thread ended it.
     var wakerProcessor: UInt32 { processor.load(ordering: .relaxed) }
+
+    /// A wait was ended by no thread, but by a descriptor.
+    func forgetWaker() { processor.store(0, ordering: .relaxed) }
 
     /// Ignores wake-ups from now on: the loop is awake, and handles an event.
     func didWake() {

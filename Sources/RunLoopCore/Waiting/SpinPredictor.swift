@@ -36,6 +36,9 @@ struct SpinPredictor: Sendable {
         }
     }
 
+    /// Whether a yield of that duration was lost: to a thread that did more than answer.
+    static func isLost(_ time: Duration) -> Bool { time > Tuning.longestYield }
+
     /// Learns that another thread kept the processor during a yield, for that long.
     mutating func didLose(_ time: Duration, until now: MonotonicInstant) {
         restEnd = now.advanced(by: time * Tuning.restAfterLoss)

@@ -46,7 +46,7 @@ public struct WaitCounts: Hashable, Sendable {
         (self.sleeps, self.spinsThatPaid, self.spinsThatDidNot) = (sleeps, spinsThatPaid, spinsThatDidNot)
     }
 
-    mutating func add(_ other: WaitCounts) {
+    package mutating func add(_ other: WaitCounts) {
         sleeps += other.sleeps
         spinsThatPaid += other.spinsThatPaid
         spinsThatDidNot += other.spinsThatDidNot
