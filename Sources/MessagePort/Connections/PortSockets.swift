@@ -286,7 +286,7 @@ package final class PortSockets: Sendable {
         if endedCount > 0 {
             // A client that has connected since is a sender: the port still has one then. Once for all that have ended,
             // not for each: otherwise a client that keeps connecting and disconnecting would occupy the port.
-            // When that is spent, the port's end of its clients looks into the backlog.
+            // Where that is spent, a notice that no sender is left waits until the backlog was accepted.
             acceptSome(for: sink, &budget)
             for _ in 0..<endedCount { sink.clientDidDisconnect() }
         }
