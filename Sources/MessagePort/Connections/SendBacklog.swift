@@ -136,9 +136,10 @@ extension PacketSender {
         if packet.settles != 0 { connection.didSettleReply(to: packet.settles) }
     }
 
-    /// Sends a packet if there is room now and nothing else is being sent; otherwise drops it.
+    /// Sends a packet if there is room now and nothing waits to be sent; otherwise drops it. Waits for a thread that is
+    /// sending, which soon ends, and not for one that waits for room.
     func offerAside(_ packet: OutgoingPacket, over connection: SocketConnection) {
-        guard lock.tryLock() else { return }
+        guard lock.tryLock() || lock.lockUnlessHolderBlocks() else { return }
         if backlog.withLock({ $0.isEmpty }) { _ = try? offer(packet, over: connection) }
         unlock(over: connection)
     }

@@ -53,6 +53,6 @@ extension SocketConnection {
         enqueue(OutgoingPacket(header: header))
     }
 
-    /// Sends a packet if there is room now and nothing else is being sent; otherwise drops it.
+    /// Sends a packet if there is room now and nothing waits to be sent; otherwise drops it.
     func offerAside(_ packet: OutgoingPacket) { sender.offerAside(packet, over: self) }
 }
