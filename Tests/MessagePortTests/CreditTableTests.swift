@@ -161,6 +161,8 @@ import Testing
         bench.receive(1, 1)
         bench.table.takeBackStalled()
         #expect(bench.grants.map { $0.load() } == [0, 4, 0])
+        // No slots were free for what has come over it.
+        bench.receive(0, 1)
         bench.table.takeBackStalled()
         #expect(bench.grants[1].load() == 2 && bench.table.outstanding == 0)
     }

@@ -12,11 +12,11 @@ import Testing
     @Test("the lock is one thread's, until it unlocks it")
     func exclusive() {
         let lock = SendLock()
-        #expect(lock.lock(until: .distantPast))
-        #expect(!lock.lock(until: .distantPast))
-        #expect(!lock.lock(until: .after(.milliseconds(1))))
+        #expect(lock.lock(until: .distantPast) == true)
+        #expect(lock.lock(until: .distantPast) == false)
+        #expect(lock.lock(until: .after(.milliseconds(1))) == false)
         lock.unlock()
-        #expect(lock.lock(until: .distantPast))
+        #expect(lock.lock(until: .distantPast) == true)
         lock.unlock()
     }
 
@@ -24,7 +24,7 @@ import Testing
     func order() throws {
         let lock = SendLock()
         let order = Recorder<Int>()
-        #expect(lock.lock(until: .distantPast))
+        #expect(lock.lock(until: .distantPast) == true)
         let threads = (0..<4).map { index in
             defer { while lock.waitingCount < index + 1 { sched_yield() } }
             return runOnThread {
@@ -37,46 +37,46 @@ import Testing
         lock.unlock()
         for thread in threads { try thread.join() }
         #expect(order.elements == [0, 1, 2, 3])
-        #expect(lock.lock(until: .distantPast))
+        #expect(lock.lock(until: .distantPast) == true)
     }
 
     @Test("a thread that gives up leaves the queue")
     func givesUp() throws {
         let lock = SendLock()
-        #expect(lock.lock(until: .distantPast))
-        #expect(!lock.lock(until: .after(.milliseconds(1))))
+        #expect(lock.lock(until: .distantPast) == true)
+        #expect(lock.lock(until: .after(.milliseconds(1))) == false)
         let thread = runOnThread { lock.lock(until: Watchdog.deadline) }
         while lock.waitingCount < 1 { sched_yield() }
         lock.unlock()
         #expect(try thread.join())
-        #expect(!lock.lock(until: .distantPast))
+        #expect(lock.lock(until: .distantPast) == false)
         lock.unlock()
-        #expect(lock.lock(until: .distantPast))
+        #expect(lock.lock(until: .distantPast) == true)
     }
 
     @Test("a thread that does not wait for room waits for a holder that sends")
     func waitsForSender() throws {
         let lock = SendLock()
-        #expect(lock.lockUnlessHolderBlocks())
-        #expect(!lock.tryLock())
+        #expect(lock.lockUnlessHolderBlocks() == true)
+        #expect(lock.tryLock() == false)
         let thread = runOnThread { lock.lockUnlessHolderBlocks() }
         while lock.waitingCount < 1 { sched_yield() }
         lock.unlock()
         #expect(try thread.join())
         lock.unlock()
-        #expect(lock.tryLock())
+        #expect(lock.tryLock() == true)
     }
 
     @Test("a thread that does not wait for room does not wait for a holder that does")
     func blocked() throws {
         let lock = SendLock()
-        #expect(lock.tryLock())
+        #expect(lock.tryLock() == true)
         let threads = (0..<2).map { _ in runOnThread { lock.lockUnlessHolderBlocks() } }
         let patient = runOnThread { lock.lock(until: Watchdog.deadline) }
         while lock.waitingCount < 3 { sched_yield() }
         lock.holderWillBlock()
         for thread in threads { #expect(try !thread.join()) }
-        #expect(!lock.lockUnlessHolderBlocks())
+        #expect(lock.lockUnlessHolderBlocks() == false)
         #expect(lock.waitingCount == 1)
         lock.holderDidContinue()
         lock.holderWillBlock()
@@ -91,8 +91,9 @@ import Testing
 
     @Test("a thread that does not wait for room does not wait for a task that has the lock but no thread yet")
     func taskWithoutThread() async throws {
-        let (lock, executor, took) = (SendLock(), HeldJobs(), Counter())
-        #expect(lock.tryLock())
+        let lock = SendLock()
+        let (executor, took) = (HeldJobs(), Counter())
+        #expect(lock.tryLock() == true)
         let task = Task(executorPreference: executor) {
             try await lock.lock(waiting: TaskWaiter(until: .distantFuture))
             took.increment()
@@ -143,7 +144,7 @@ import Testing
                 lock.unlock()
             }
         }
-        #expect(lock.lock(until: .distantPast))
+        #expect(lock.lock(until: .distantPast) == true)
     }
 
     @Test("however it is acquired, also by waiters for room, the lock is never lost or held twice")
@@ -169,19 +170,19 @@ import Testing
             }
         }
         #expect(lock.waitingCount == 0)
-        #expect(lock.tryLock())
+        #expect(lock.tryLock() == true)
     }
 
     @Test("a holder that waited for room and unlocks leaves no other blocked")
     func blockedAlone() {
         let lock = SendLock()
-        #expect(lock.tryLock())
+        #expect(lock.tryLock() == true)
         lock.holderWillBlock()
-        #expect(!lock.lockUnlessHolderBlocks())
+        #expect(lock.lockUnlessHolderBlocks() == false)
         lock.unlock()
-        #expect(lock.lockUnlessHolderBlocks())
+        #expect(lock.lockUnlessHolderBlocks() == true)
         lock.unlock()
-        #expect(!lock.isLocked)
+        #expect(lock.isLocked == false)
     }
 
     private final class Inside: Sendable {

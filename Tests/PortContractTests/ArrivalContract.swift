@@ -47,12 +47,13 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            let lock = try #require(right.destination as? RemotePort).reached().sender.lock
-            #expect(lock.lock(until: .distantPast))  // another thread is in the middle of a send
+            let connection = try #require(right.destination as? RemotePort).reached()
+            // Another thread is in the middle of a send.
+            #expect(connection.sender.lock.lock(until: .distantPast) == true)
             let results = Recorder<Bool>("results of trySend")
             let sender = runOnThread { results.append(try right.trySend(MachMessage(id: 4))) }
-            while lock.waitingCount == 0 && results.count == 0 { sched_yield() }
-            lock.unlock()
+            while connection.sender.lock.waitingCount == 0 && results.count == 0 { sched_yield() }
+            connection.sender.lock.unlock()
             try sender.join()
             #expect(results.elements == [true])
             #expect(try port.next().id == 4)

@@ -190,11 +190,17 @@ extension SendRight {
         let port = try destination.reach(until: .distantPast)?.destination ?? destination
         let connection = try #require(port as? RemotePort).reached()
         let deadline = Watchdog.deadline
-        // The first waits for a grant, or for room in the connection.
-        let locks = [connection.sender.largeLine, connection.sender.credit.line, connection.sender.lock]
-        while locks.map(\.waitingCount).reduce(locks.contains { $0.isLocked } ? 1 : 0, +) != count {
+        while connection.sender.waitingCount != count {
             if .now > deadline { return Watchdog.expired("\(count) senders that wait") }
             sched_yield()
         }
+    }
+}
+
+extension PacketSender {
+    /// How many senders wait: the first for a grant, or for room in the connection, and others for their turn.
+    fileprivate var waitingCount: Int {
+        let isLocked = largeLine.isLocked || credit.line.isLocked || lock.isLocked
+        return largeLine.waitingCount + credit.line.waitingCount + lock.waitingCount + (isLocked ? 1 : 0)
     }
 }

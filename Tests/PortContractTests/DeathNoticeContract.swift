@@ -216,7 +216,7 @@ private final class LateNotice: SourceRoutine {
 
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
         guard !hasCome.exchange(true, ordering: .relaxed) else { return }
-        connection.state.withLock { $0.deathNotices.append(notice) }
+        connection.state.withLock { $0.coldState.deathNotices.append(notice) }
     }
 
     func perform() -> SourceOutcome {

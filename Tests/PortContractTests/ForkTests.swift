@@ -156,7 +156,7 @@ private struct ForkedUse: Sendable {
             guard lockIsHeld else { return locked.open() }
             loop.state.withLock { _ in
                 port.localPort.state.withLock { _ in
-                    remote.failure.withLock { _ in
+                    remote.phase.withLock { _ in
                         holding(port, connection) {
                             locked.open()
                             mayUnlock.wait()

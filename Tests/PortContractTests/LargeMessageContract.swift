@@ -43,12 +43,11 @@ import Testing
         try await onBench(over: .socket) { bench in
             let (right, connection, peer) = try unread(bench)
             let size = 8 << 20
-            let line = connection.sender.credit.line
-            if afterGrant { #expect(line.tryLock()) }
+            if afterGrant { #expect(connection.sender.credit.line.tryLock() == true) }
             let large = runOnThread { try right.send(MachMessage(id: 1, bytes: pattern(size))) }
             if afterGrant {
-                while line.waitingCount < 1 { yieldThread() }
-                line.unlock()
+                while connection.sender.credit.line.waitingCount < 1 { yieldThread() }
+                connection.sender.credit.line.unlock()
                 #expect(try peer.nextSized().header.kind == .credit)
             }
             while !connection.sender.isWithinLargeMessage { yieldThread() }

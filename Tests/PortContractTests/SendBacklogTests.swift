@@ -126,7 +126,7 @@ import Testing
             #expect(try port.tryReceive() == nil)
             let reader = runOnThread { try peer.readMessage() }
             // One thread sends the backlog; before it says so, another acts on what it has seen: no room.
-            #expect(connection.sender.lock.tryLock())
+            #expect(connection.sender.lock.tryLock() == true)
             while try !connection.sender.sendBacklog(over: connection) { sched_yield() }
             connection.sender.lock.unlock()
             connection.sender.awaitRoom(over: connection)

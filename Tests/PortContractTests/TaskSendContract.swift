@@ -126,10 +126,10 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            let lock = try #require((right.destination as? RemotePort)?.connection).sender.lock
-            #expect(lock.tryLock())
+            let connection = try #require((right.destination as? RemotePort)?.connection)
+            #expect(connection.sender.lock.tryLock() == true)
             let patient = send(1, right, within: longTimeout)
-            while lock.waitingCount < 1 { sched_yield() }
+            while connection.sender.lock.waitingCount < 1 { sched_yield() }
             let ended = Counter("a task that does not wait")
             let count = 4 * sysconf(CInt(_SC_NPROCESSORS_ONLN))
             for _ in 0..<count {
@@ -138,8 +138,8 @@ import Testing
                     ended.increment()
                 }
             }
-            while lock.waitingCount < 2 { sched_yield() }
-            lock.unlock()
+            while connection.sender.lock.waitingCount < 2 { sched_yield() }
+            connection.sender.lock.unlock()
             #expect(ended.waitUntilCount(count))
             #expect(patient.waitUntilCount(1) == [nil])
             var ids: [Int32] = []

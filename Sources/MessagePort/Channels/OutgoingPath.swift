@@ -61,27 +61,42 @@ struct OutgoingPath: Sendable {
         case refused
     }
 
-    var use: RingPolicy
-    private var phase = Phase.none
-    private var producer: RingProducer?
-    /// Wakes a parked consumer; nil when it is woken over the socket.
-    private var waker: WakeSender?
-    /// Whether packets go into the ring now.
-    private(set) var usesRing = false
-    /// How many packets must still go by socket.
-    private var socketCount = 0
-    /// How many packets must go by socket because the consumer was notified of them.
-    private var promisedCount = 0
-    /// How many packets in a row have needed a wake-up.
-    private var wakeUpCount = 0
-    private var sentCount = 0
-    private var countStart = MonotonicInstant.distantPast
-    private var lastLivenessCheck = MonotonicInstant.distantPast
+    /// What only a connection has that has got an answer to an offer of rings. A copy would share it: a path is not copied.
+    fileprivate struct RingState: ColdValue, ~Copyable {
+        static let blank = ColdBox<RingState>()
+        var producer: RingProducer?
+        /// Wakes a parked consumer; nil when it is woken over the socket.
+        var waker: WakeSender?
+        /// Whether packets go into the ring now.
+        var usesRing = false
+        /// Whether the consumer has closed the ring, perhaps because the port moves: then a packet that says so comes.
+        var awaitsMove = false
+        /// Whether the port has moved since there were rings, or an answer to the offer of some.
+        var hasMoved = false
+        /// How many packets must still go by socket.
+        var socketCount = 0
+        /// How many packets must go by socket because the consumer was notified of them.
+        var promisedCount = 0
+        /// How many packets in a row have needed a wake-up.
+        var wakeUpCount = 0
+        var lastLivenessCheck = MonotonicInstant.distantPast
+    }
 
-    /// Whether the consumer has closed the ring, perhaps because the port moves: then a packet that says so comes.
-    private(set) var awaitsMove = false
-    /// Whether the port has moved since there were rings, or an answer to the offer of some.
-    private var hasMoved = false
+    var use: RingPolicy
+    /// How many packets went by socket, as far as that counts.
+    private var sentCount: Int32 = 0
+    private var countStart = MonotonicInstant.distantPast
+    private var phase = Phase.none
+    private var coldStorage = ColdStorage<RingState>()
+    private var rings: RingState {
+        @inline(__always) _read { yield coldStorage.value }
+        @inline(__always) _modify { yield &coldStorage.value }
+    }
+
+    /// Whether packets go into the ring now.
+    var usesRing: Bool { !coldStorage.isBlank && rings.usesRing }
+    /// Whether the consumer has closed the ring.
+    var awaitsMove: Bool { !coldStorage.isBlank && rings.awaitsMove }
 
     init(use: RingPolicy) { self.use = use }
 
@@ -89,7 +104,7 @@ struct OutgoingPath: Sendable {
     /// offer that is not answered will be, by the next owner.
     mutating func portDidMove() {
         switch phase {
-        case .agreed, .open, .refused: hasMoved = true
+        case .agreed, .open, .refused: rings.hasMoved = true
         case .none, .offered: break
         }
     }
@@ -98,13 +113,9 @@ struct OutgoingPath: Sendable {
     ///
     /// - Returns: what is to be released.
     mutating func resetIfMoved() -> (RingProducer?, WakeSender?) {
-        if !hasMoved { return (nil, nil) }
-        defer {
-            awaitsMove = false
-            (hasMoved, usesRing, promisedCount, socketCount, wakeUpCount) = (false, false, 0, 0, 0)
-            (phase, producer, waker, sentCount) = (.none, nil, nil, 0)
-        }
-        return (producer, waker)
+        if coldStorage.isBlank || !rings.hasMoved { return (nil, nil) }
+        defer { (phase, sentCount, coldStorage) = (.none, 0, ColdStorage()) }
+        return (rings.producer, rings.waker)
     }
 
     /// Whether rings should be offered before a message is sent.
@@ -144,8 +155,7 @@ struct OutgoingPath: Sendable {
 
     /// The ring exists. The right's end uses it from now on, the port's end once its peer does.
     mutating func open(_ ring: SharedRing, waker: WakeSender?, isPortsEnd: Bool) {
-        producer = RingProducer(ring)
-        self.waker = waker
+        (rings.producer, rings.waker) = (RingProducer(ring), waker)
         phase = isPortsEnd ? .agreed : .open
     }
 
@@ -155,37 +165,39 @@ struct OutgoingPath: Sendable {
     }
 
     /// The path-change packet was sent.
-    mutating func didAnnounce() { usesRing = true }
+    mutating func didAnnounce() { rings.usesRing = true }
 
     /// The consumer was found alive.
-    mutating func didCheckLiveness() { lastLivenessCheck = .coarse }
+    mutating func didCheckLiveness() { rings.lastLivenessCheck = .coarse }
 
     /// Whether the peer takes nothing more from the ring.
-    var isClosed: Bool { producer?.ring.isClosed ?? false }
+    var isClosed: Bool { rings.producer?.ring.isClosed ?? false }
 
     /// Whether the peer has read all that was written.
-    var isRead: Bool { mutating get { producer?.isEmpty() == true } }
+    var isRead: Bool { mutating get { rings.producer?.isEmpty() == true } }
 
     /// Chooses the path of a packet, and writes it into the ring if that is the path.
     mutating func route(_ packet: OutgoingPacket) -> Step {
         guard case .open = phase else {
-            sentCount += 1
+            if sentCount < Tuning.earningCount { sentCount += 1 }
             return .socket
         }
-        if !packet.descriptors.isEmpty { socketCount = Tuning.packetsUntilRing }
-        if promisedCount > 0 { return .promised }
+        if !packet.descriptors.isEmpty { rings.socketCount = Tuning.packetsUntilRing }
+        if rings.promisedCount > 0 { return .promised }
         if !packet.descriptors.isEmpty { return leaveRing() }
-        guard usesRing else {
-            if socketCount > 0 {
-                socketCount -= 1
+        guard rings.usesRing else {
+            if rings.socketCount > 0 {
+                rings.socketCount -= 1
                 return .socket
             }
-            guard let isEmpty = producer?.isEmpty() else { return .broken }
+            guard let isEmpty = rings.producer?.isEmpty() else { return .broken }
             return isEmpty ? .announce : .socket
         }
-        if wakeUpCount == Tuning.wakeUpLimit { return leaveRing(promising: Tuning.sleepyCount) }
-        switch producer?.write(packet.header.words, firstWord: packet.firstWord, packet.payload, tail: packet.tail) {
-        case .written(let state): return .written(didWrite(state))
+        if rings.wakeUpCount == Tuning.wakeUpLimit { return leaveRing(promising: Tuning.sleepyCount) }
+        let outcome = rings.producer?.write(
+            packet.header.words, firstWord: packet.firstWord, packet.payload, tail: packet.tail)
+        switch outcome {
+        case .written(let state): return .written(rings.didWrite(state))
         case .closing: return .written(.closing)
         case .full: return .full
         case .closed: return .closed
@@ -198,63 +210,38 @@ struct OutgoingPath: Sendable {
     ///
     /// - Returns: what to do then; nil when it is not in the ring, and `route` says what to do.
     mutating func writePlain(_ head: PacketWords, firstWord: UInt64, _ bytes: [UInt8]) -> Notice? {
-        guard usesRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
-        switch producer?.write(head, firstWord: firstWord, bytes) {
-        case .written(let state): return didWrite(state)
-        case .closing: return .closing
-        case .full, .closed, .broken, nil: return nil
-        }
+        coldStorage.isBlank ? nil : rings.writePlain(head, firstWord: firstWord, bytes)
     }
 
     /// Whether a consumer that takes nothing more takes what was written last; nil while that is not decided.
-    var isLastRead: Bool? { producer?.isLastRead }
+    var isLastRead: Bool? { rings.producer?.isLastRead }
 
     /// The kernel refuses to wake the consumer through its channel: from now on it is woken over the socket.
-    mutating func didFailToWake() { waker = nil }
-
-    private mutating func didWrite(_ state: SharedRing.ConsumerState) -> Notice {
-        switch state {
-        case .asleep: return .wakeUp(mayPoll: wakeUpCount == 0)
-        case .parked: return .wakeUp(mayPoll: false)
-        case .awake: break
-        }
-        wakeUpCount = 0
-        return isLivenessCheckDue ? .checkLiveness : .none
-    }
+    mutating func didFailToWake() { rings.waker = nil }
 
     /// Whether the consumer waits for a wake-up over the socket.
-    var isConsumerAsleep: Bool { producer?.consumerState == .asleep }
+    var isConsumerAsleep: Bool { rings.producer?.consumerState == .asleep }
 
     /// Marks the consumer as awake.
     ///
     /// - Returns: how to wake it; `none` when it has woken by itself.
-    mutating func beginWakeUp() -> WakeMethod {
-        switch producer?.beginWakeUp() {
-        case .awake, nil:
-            wakeUpCount = 0
-            return .none
-        case .parked:
-            guard let waker else { break }
-            wakeUpCount = 0
-            return .wake(waker)
-        case .asleep: break
-        }
-        wakeUpCount += 1
-        return .wakeUp
-    }
+    mutating func beginWakeUp() -> WakeMethod { rings.beginWakeUp() }
 
     /// Whether it is time to check that the consumer lives.
-    var isLivenessCheckDue: Bool { lastLivenessCheck != .coarse }
+    var isLivenessCheckDue: Bool { rings.lastLivenessCheck != .coarse }
 
     /// A promised packet was sent over the socket.
-    mutating func didKeepPromise() { promisedCount -= 1 }
+    mutating func didKeepPromise() { rings.promisedCount -= 1 }
 
     /// Whether the consumer has read data since the ring was found full, or since the last call.
-    mutating func hasConsumerMoved() -> Bool { producer?.hasConsumerMoved() ?? true }
+    mutating func hasConsumerMoved() -> Bool { rings.producer?.hasConsumerMoved() ?? true }
 
     /// The consumer takes nothing more from the ring: all goes over the socket, also what was not taken. If the consumer
     /// has ended, the socket says so.
-    mutating func ringDidClose() { (usesRing, promisedCount, phase, awaitsMove) = (false, 0, .refused, true) }
+    mutating func ringDidClose() {
+        phase = .refused
+        (rings.usesRing, rings.promisedCount, rings.awaitsMove) = (false, 0, true)
+    }
 
     /// Changes the path to the socket for good.
     ///
@@ -270,12 +257,51 @@ struct OutgoingPath: Sendable {
     /// - Returns: `socket` or `promised`; otherwise why the path cannot change.
     mutating func leaveRing(promising count: Int = 0) -> Step {
         if !usesRing { return .socket }
-        switch producer?.writeMark(before: UInt32(count)) {
+        switch rings.producer?.writeMark(before: UInt32(count)) {
         case .written: break
         case .full, .broken, nil: return .broken
         case .closed, .closing: return .closed
         }
-        (usesRing, promisedCount, wakeUpCount) = (false, count, 0)
+        (rings.usesRing, rings.promisedCount, rings.wakeUpCount) = (false, count, 0)
         return count > 0 ? .promised : .socket
+    }
+}
+
+// Each is one access to the state: those of which there are several are not inlined.
+extension OutgoingPath.RingState {
+    fileprivate mutating func writePlain(
+        _ head: PacketWords, firstWord: UInt64, _ bytes: [UInt8]
+    ) -> OutgoingPath.Notice? {
+        guard usesRing, wakeUpCount < Tuning.wakeUpLimit else { return nil }
+        switch producer?.write(head, firstWord: firstWord, bytes) {
+        case .written(let state): return didWrite(state)
+        case .closing: return .closing
+        case .full, .closed, .broken, nil: return nil
+        }
+    }
+
+    fileprivate mutating func didWrite(_ state: SharedRing.ConsumerState) -> OutgoingPath.Notice {
+        switch state {
+        case .asleep: return .wakeUp(mayPoll: wakeUpCount == 0)
+        case .parked: return .wakeUp(mayPoll: false)
+        case .awake: break
+        }
+        wakeUpCount = 0
+        return lastLivenessCheck == .coarse ? .none : .checkLiveness
+    }
+
+    fileprivate mutating func beginWakeUp() -> OutgoingPath.WakeMethod {
+        switch producer?.beginWakeUp() {
+        case .awake, nil:
+            wakeUpCount = 0
+            return .none
+        case .parked:
+            guard let waker else { break }
+            wakeUpCount = 0
+            return .wake(waker)
+        case .asleep: break
+        }
+        wakeUpCount += 1
+        return .wakeUp
     }
 }

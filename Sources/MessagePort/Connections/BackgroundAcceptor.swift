@@ -128,10 +128,8 @@ extension PortSockets {
     ///
     /// - Returns: whether this call has removed it.
     fileprivate func removeEnded(_ client: SocketConnection, of sink: any MessageSink) -> Bool {
-        guard client.isOnlyObserving, let key = state.withLock({ $0.keys[ObjectIdentifier(client)] }) else {
-            return false
-        }
-        return removeEnded(client, key, of: sink)
+        guard client.isOnlyObserving, state.withLock({ $0.isMember(client) }) else { return false }
+        return removeEnded(client, client.number, of: sink)
     }
 
     /// Removes a connection that has ended, if it has.

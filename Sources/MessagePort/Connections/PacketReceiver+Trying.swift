@@ -97,7 +97,7 @@ extension PacketReceiver {
         if connection.isInherited || isNowFrozen { return }
         state.withLockIfAvailable { state in
             // The rest is closed with the socket.
-            while !closingCount.isAtLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
+            while !isAtCloseLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
         }
     }
 }

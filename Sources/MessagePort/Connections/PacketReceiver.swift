@@ -20,14 +20,15 @@ import Synchronization
 /// The state of a connection between two packets.
 struct ReceiveState: ~Copyable, Sendable {
     var channel = IncomingChannel()
+    /// The charge for the message that is being assembled, in its sender's account.
+    var charge: PeerCharge?
     /// The next packets of the ring that were peeked at, all of them plain.
     var packets: [PacketPrefix] = []
     /// Their messages, before they are queued.
     var messages = MessageBuffer()
     /// How many packets to peek at: fewer where the queue had no slots for all of the last batch.
-    private(set) var batchLimit = Tuning.batchCount
-    /// The charge for the message that is being assembled, in its sender's account.
-    var charge: PeerCharge?
+    private var storedLimit = UInt8(Tuning.batchCount)
+    var batchLimit: Int { Int(storedLimit) }
     /// Whether the peer has sent messages to the port, and is noted as one of its senders.
     var hasNotedSender = false
     /// Whether the last packet was a message for the port and there is room for another, also in its process's account:
@@ -42,35 +43,38 @@ struct ReceiveState: ~Copyable, Sendable {
 
     /// Notes that of `count` messages that may be read, this many have slots in the queue.
     mutating func didReserve(_ slots: Int, of count: Int) {
-        batchLimit = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * batchLimit)
+        storedLimit = UInt8(slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * batchLimit))
     }
 }
 
 struct PacketReceiver: ~Copyable, Sendable {
     /// Locked while receiving, so that messages keep their order.
     let state = Mutex(ReceiveState())
-    /// How many descriptors that came over the connection wait to be closed.
-    let closingCount = PendingCloseCount()
+    /// How many descriptors that came over the connection wait to be closed; made when the first has come.
+    let closingCount = SetOnceReference<PendingCloseCount>()
     /// Whether nothing new is read, because the peer's process is over its limits. At the port's end changed under the
     /// lock of the port's sockets.
     let isThrottled = Atomic<Bool>(false)
+    /// Whether the ring may hold data for which no wake-up is pending. Changed under the lock of `state`.
+    let hasUnsignalledData = Atomic<Bool>(false)
+    /// Whether the port is gone, and nothing more comes from the peer: unread data is the last. The connection's life
+    /// records the first earlier, under its lock (`hasLostOwnSide`); this is loaded after each read, without that lock.
+    let hasPortEnded = Atomic<Bool>(false)
+    /// Whether nothing is received, because the port is moving to another process.
+    let isFrozen = Atomic<Bool>(false)
     /// The ring that this end reads, closed with the connection or its port. Changed under the lock of `state`, when
     /// there are rings, and when the port has moved.
     let ring = ReplaceableReference<SharedRing>()
     /// What this end contributes to the rings. Set before `ring`.
-    let ringEnd = ReleasableReference<RingEnd>()
-    /// Whether the ring may hold data for which no wake-up is pending. Changed under the lock of `state`.
-    let hasUnsignalledData = Atomic<Bool>(false)
+    let ringEnd = Mutex<RingEnd?>(nil)
     /// The number of the polling period of a loop that polls the ring also while it handles messages; zero for none.
     /// Set under the lock of `state`.
     let polledPeriod = Atomic<UInt64>(0)
-    /// Whether the port is gone, and nothing more comes from the peer: unread data is the last. The connection's life
-    /// records the first earlier, under its lock (`hasLostOwnSide`); this is loaded after each read, without that lock.
-    let hasPortEnded = Atomic<Bool>(false)
     /// What the port lets the peer send.
     let credit = PeerCredit()
-    /// Whether nothing is received, because the port is moving to another process.
-    let isFrozen = Atomic<Bool>(false)
+
+    /// Whether as many descriptors wait to be closed as may.
+    var isAtCloseLimit: Bool { closingCount.withObject { $0.isAtLimit } ?? false }
 
     // MARK: Reading
 
@@ -143,7 +147,7 @@ struct PacketReceiver: ~Copyable, Sendable {
     /// Whether nothing more is read until descriptors are closed: at the right's end, and for a dead port, whose
     /// packets are in no account.
     private func mustWaitUntilClosed(_ sink: (any MessageSink)?, _ connection: SocketConnection) -> Bool {
-        connection.isPortsEnd ? sink == nil && closingCount.isAtLimit : connection.throttleUntilClosed()
+        connection.isPortsEnd ? sink == nil && isAtCloseLimit : connection.throttleUntilClosed()
     }
 
     /// Whether nothing more is read for a port now.

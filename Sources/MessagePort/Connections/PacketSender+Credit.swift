@@ -18,7 +18,7 @@ extension PacketSender {
     }
 
     /// Locks for a sender that may wait until a moment, or does not wait.
-    func acquire(_ lock: SendLock, until instant: MonotonicInstant) throws(PortError) {
+    func acquire(_ lock: borrowing SendLock, until instant: MonotonicInstant) throws(PortError) {
         let isLocked = instant <= .now ? lock.lockUnlessHolderBlocks() : lock.lock(until: instant)
         if !isLocked { throw PortError(.sendTimedOut) }
     }

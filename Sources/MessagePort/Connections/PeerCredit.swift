@@ -7,24 +7,23 @@ import Synchronization
 /// room. Changed under the lock of the receiver.
 struct PeerCredit: ~Copyable, Sendable {
     /// One more than the index of the account of what the peer may send; zero before the connection has a number.
-    private let accountNumber = Atomic<Int>(0)
+    private let accountNumber = Atomic<Int32>(0)
+
+    /// How many numbers the peer may still choose: one, and another for each time that the port has moved.
+    let renames = Atomic<Int32>(1)
+
     /// The connection's number, under which the account is; set before.
     private let accountKey = Atomic<UInt64>(0)
-    /// The number of the connection for which a sender has asked over this one; zero when none has.
-    private let queryKey = Atomic<UInt64>(0)
-    /// What it has asked and is not answered: that is done without the lock of the receiver.
-    private let question = Mutex<CreditQuestion?>(nil)
+    /// What a sender has asked over this connection.
+    private let asked = SetOnceReference<PendingQuestion>()
 
     /// The number that the connection had at another process, until it gets another; zero for none.
     let formerKey = Atomic<UInt64>(0)
 
-    /// How many numbers the peer may still choose: one, and another for each time that the port has moved.
-    let renames = Atomic<Int>(1)
-
     /// The peer is notified of a move, and chooses another number for it; one for all of which it reads at once. Called
     /// under the port's lock of moves, or for a connection that is not known to others yet.
     func allowRename() {
-        let most = Int(PortSnapshot.Connection.renameLimit)
+        let most = Int32(PortSnapshot.Connection.renameLimit)
         renames.store(min(renames.load(ordering: .relaxed) + 1, most), ordering: .relaxed)
     }
 
@@ -35,19 +34,16 @@ struct PeerCredit: ~Copyable, Sendable {
     var account: ReceivedCredit? {
         let number = accountNumber.load(ordering: .relaxed)
         if number == 0 { return nil }
-        return ReceivedCredit(index: number - 1, key: accountKey.load(ordering: .relaxed))
+        return ReceivedCredit(index: Int(number - 1), key: accountKey.load(ordering: .relaxed))
     }
 
     /// The number of the connection for which a sender has asked over this one; nil when none has.
-    var askedKey: UInt64? {
-        let key = queryKey.load(ordering: .relaxed)
-        return key == 0 ? nil : key
-    }
+    var askedKey: UInt64? { asked.withObject { $0.key } }
 
     func didOpen(_ account: ReceivedCredit) {
         formerKey.store(0, ordering: .relaxed)
         accountKey.store(account.key, ordering: .relaxed)
-        accountNumber.store(account.index + 1, ordering: .relaxed)
+        accountNumber.store(Int32(account.index + 1), ordering: .relaxed)
     }
 
     /// Its account is closed.
@@ -56,12 +52,23 @@ struct PeerCredit: ~Copyable, Sendable {
         accountKey.store(0, ordering: .relaxed)
     }
 
-    func ask(_ asked: CreditQuestion) {
-        queryKey.store(asked.key, ordering: .relaxed)
-        question.withLock { $0 = asked }
-    }
+    /// Called once at most.
+    func ask(_ question: CreditQuestion) { asked.set(PendingQuestion(question)) }
 
-    func removeQuestion() -> CreditQuestion? { question.withLock { $0.take() } }
+    func removeQuestion() -> CreditQuestion? { asked.withObject { $0.question.withLock { $0.take() } } ?? nil }
+}
+
+/// What a sender asks over a connection that is for this alone.
+private final class PendingQuestion: Sendable {
+    /// The number of the connection for which it asks.
+    let key: UInt64  // immutable
+    /// Until it is answered: that is done without the lock of the receiver.
+    let question: Mutex<CreditQuestion?>
+
+    init(_ question: CreditQuestion) {
+        key = question.key
+        self.question = Mutex(question)
+    }
 }
 
 extension PacketReceiver {

@@ -31,7 +31,7 @@ final class PeerEndWatch: Sendable {
         if notices.isEmpty { return }
         var reason = connection.endReason
         // The kernel knows the first owner by the socket, and no later one.
-        if reason == nil, !connection.hasNewOwner.load(ordering: .acquiring) {
+        if reason == nil, connection.newOwner.object == nil {
             do throws(SystemError) {
                 let process = SharedDescriptor(try sysPeerProcess(connection.descriptor.rawValue))
                 reason = try sysEnd(openedAs: process.rawValue).map { PortEndReason($0) }

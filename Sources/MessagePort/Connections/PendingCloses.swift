@@ -66,12 +66,12 @@ extension SocketConnection {
     /// Whether nothing more is read at the right's end, because too many descriptors wait to be closed: then the
     /// connection is paused.
     func throttleUntilClosed() -> Bool {
-        guard receiver.closingCount.isAtLimit else { return false }
-        receiver.closingCount.setWaiting(self, receiver.isThrottled)
+        guard receiver.isAtCloseLimit, let count = receiver.closingCount.object else { return false }
+        count.setWaiting(self, receiver.isThrottled)
         // They may have been closed since. The thread that closed the last may have seen no mark to clear. And a closed
         // connection waits for nothing.
-        guard receiver.closingCount.isAtLimit, !isClosed else {
-            receiver.closingCount.setWaiting(nil, receiver.isThrottled)
+        guard count.isAtLimit, !isClosed else {
+            count.setWaiting(nil, receiver.isThrottled)
             updateInterest()  // a thread that saw the mark may have stopped watching the connection
             return false
         }
@@ -81,9 +81,9 @@ extension SocketConnection {
 
     fileprivate func readAgainAfterClosing() {
         guard !isPortsEnd, receiver.isThrottled.load(ordering: .sequentiallyConsistent),
-            !receiver.closingCount.isAtLimit
+            let count = receiver.closingCount.object, !count.isAtLimit
         else { return }
-        receiver.closingCount.setWaiting(nil, receiver.isThrottled)
+        count.setWaiting(nil, receiver.isThrottled)
         updateInterest()
     }
 }

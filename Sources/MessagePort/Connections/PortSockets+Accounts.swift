@@ -12,12 +12,11 @@ extension PortSockets {
     ///
     /// - Returns: what was made; nil when the process has enough rings, or making it failed: then nothing is reserved.
     func withRings<Made>(for connection: SocketConnection, _ make: () -> Made?) -> Made? {
-        let key = state.withLock { state -> UInt64? in
-            guard let key = state.keys[ObjectIdentifier(connection)], quotas.withLock({ $0.reserveRings(key) })
-            else { return nil }
-            return key
+        let key = connection.number
+        let isReserved = state.withLock { state in
+            state.isMember(connection) && quotas.withLock { $0.reserveRings(key) }
         }
-        guard let key else { return nil }
+        if !isReserved { return nil }
         let made = make()
         if made == nil { quotas.withLock { $0.releaseRings(key) } }
         return made
@@ -25,8 +24,8 @@ extension PortSockets {
 
     /// A connection has no rings any more, and may get others.
     func releaseRings(of connection: SocketConnection) {
-        guard let key = state.withLock({ $0.keys[ObjectIdentifier(connection)] }) else { return }
-        quotas.withLock { $0.releaseRings(key) }
+        if !state.withLock({ $0.isMember(connection) }) { return }
+        quotas.withLock { $0.releaseRings(connection.number) }
     }
 
     /// Reads again from connections of a process, or of all, that are under their limits.
@@ -42,9 +41,7 @@ extension PortSockets {
     /// Whether nothing more is read from the connection, because its process is over its limits; then it is paused.
     func throttle(_ connection: SocketConnection) -> Bool {
         let isThrottled = state.withLock { state in
-            guard let key = state.keys[ObjectIdentifier(connection)], quotas.withLock({ $0.pause(key) }) else {
-                return false
-            }
+            guard state.isMember(connection), quotas.withLock({ $0.pause(connection.number) }) else { return false }
             connection.setThrottled(true)
             return true
         }
@@ -56,7 +53,8 @@ extension PortSockets {
     /// is read again.
     func unwatch(_ connection: SocketConnection) {
         state.withLock { state in
-            guard connection.isThrottled, let key = state.keys[ObjectIdentifier(connection)] else { return }
+            guard connection.isThrottled, state.isMember(connection) else { return }
+            let key = connection.number
             epoll.remove(connection.descriptor.rawValue)
             state.unwatched.insert(key)
             // The thread that paused it may not have updated its interest yet: no events until it is to be read again.

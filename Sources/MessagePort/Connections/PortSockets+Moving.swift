@@ -88,8 +88,7 @@ extension PortSockets {
 
     /// A connection of another port's, over which a reply is awaited here, goes to another process with that port.
     func drop(_ connection: SocketConnection) {
-        guard let key = state.withLock({ $0.keys[ObjectIdentifier(connection)] }) else { return }
-        _ = remove(key)
+        if state.withLock({ $0.isMember(connection) }) { _ = remove(connection.number) }
     }
 
     /// The descriptor of the listener, and of the lock of its path. Nil when there is no listener, or no lock, because the
@@ -119,7 +118,7 @@ extension PortSockets {
                 swap(&listener, &state.listener)
                 swap(&watch, &state.backgroundWatch)
                 swap(&readEnds, &state.readEnds)
-                defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
+                defer { (state.members, state.busyRings) = ([:], []) }
                 return state.members
             }
         }

@@ -28,12 +28,7 @@ final class PipeEnd: Sendable {
 
 extension PortSockets {
     /// A key for a read end that is about to be watched.
-    func makeReadEndKey() -> UInt64 {
-        state.withLock { state in
-            state.lastKey += 1
-            return state.lastKey
-        }
-    }
+    func makeReadEndKey() -> UInt64 { ConnectionTable.makeNumber() }
 
     /// Watches a read end until it hangs up.
     ///

@@ -16,9 +16,10 @@ package final class PortSockets: Sendable {
         var hasFormerBacklog = false
         /// The I/O thread's watch of the listener.
         var backgroundWatch: UInt64?
-        var lastKey: UInt64 = listenerKey
+        /// By their numbers, which are their keys in the set.
         var members: [UInt64: SocketConnection] = [:]
-        var keys: [ObjectIdentifier: UInt64] = [:]
+        /// How many there have been.
+        var joinCount = 0
         /// The events that paused connections wait for.
         var pausedInterests: [UInt64: EpollEvents] = [:]
         /// The paused connections that were removed from the set. One is added again when it is to be read, as soon as
@@ -32,6 +33,8 @@ package final class PortSockets: Sendable {
         /// The number of polls, so that each begins with another of the ready sockets.
         var pollCount = 0
         var phase = Phase.open
+
+        func isMember(_ connection: SocketConnection) -> Bool { members[connection.number] === connection }
     }
 
     enum Phase {
@@ -130,14 +133,13 @@ package final class PortSockets: Sendable {
         if sink == nil, connection.isBusyPolled { _ = try IOThread.loop() }
         let result = state.withLock { state -> Result<UInt64?, PortError> in
             if state.phase == .closed { return isAccepted ? .failure(PortError(.invalidPort)) : .success(nil) }
-            if state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
-            let (key, owner) = (state.lastKey + 1, connection.owner)
+            if state.isMember(connection) { return .success(nil) }
+            let (key, owner) = (connection.number, connection.owner)
             if sink != nil, !quotas.withLock({ $0.connect(key, of: owner, isLimited: isAccepted) }) {
                 return .failure(PortError(.tooManyConnections))
             }
-            state.lastKey = key
+            state.joinCount += 1
             state.members[key] = connection
-            state.keys[ObjectIdentifier(connection)] = key
             // It was accepted before the port was frozen, and nothing was received over it.
             if state.phase == .frozen, isAccepted {
                 connection.receiver.isFrozen.store(true, ordering: .sequentiallyConsistent)
@@ -169,7 +171,8 @@ package final class PortSockets: Sendable {
     /// Registers the connection's current interest with the kernel, under the lock, so that the last change wins.
     func updateInterest(in connection: SocketConnection) {
         let isLost = state.withLock { state in
-            guard let key = state.keys[ObjectIdentifier(connection)], !connection.isFrozen else { return false }
+            if !state.isMember(connection) || connection.isFrozen { return false }
+            let key = connection.number
             let interest = connection.interest
             if interest == state.pausedInterests[key] ?? .arrival { return false }
             if state.unwatched.contains(key) {
@@ -280,7 +283,7 @@ package final class PortSockets: Sendable {
         }
         state.withLock { state in
             // A connection that was removed is not retained.
-            let isHere = soleActive.map { state.keys[ObjectIdentifier($0)] != nil } ?? false
+            let isHere = soleActive.map { state.isMember($0) } ?? false
             state.soleActive.didPoll(found: isHere ? soleActive : nil)
         }
         if endedCount > 0 {
@@ -316,7 +319,6 @@ package final class PortSockets: Sendable {
     func remove(_ key: UInt64) -> Bool {
         let member = state.withLock { state in
             let member = state.members.removeValue(forKey: key)
-            if let member { state.keys[ObjectIdentifier(member)] = nil }
             state.pausedInterests[key] = nil
             state.unwatched.remove(key)
             state.busyRings.removeAll { $0 === member }
@@ -342,7 +344,7 @@ package final class PortSockets: Sendable {
                 swap(&listener, &state.listener)
                 swap(&watch, &state.backgroundWatch)
                 state.soleActive = SoleActivePeer()
-                defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
+                defer { (state.members, state.busyRings) = ([:], []) }
                 return state.members
             }
         }

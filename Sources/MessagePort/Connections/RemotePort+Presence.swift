@@ -268,8 +268,8 @@ extension SocketConnection {
         let pending = PendingReply(message, notice, quotas(of: sink)?.charge(owner, forUnread: cost))
         try state.withLock { (state) throws(PortError) in
             if state.life.failure != nil { throw PortError(.deadName) }
-            if state.pendingReplies.count >= Tuning.pendingReplies { throw PortError(.sendTimedOut) }
-            state.pendingReplies[token] = pending
+            if state.coldState.pendingReplies.count >= Tuning.pendingReplies { throw PortError(.sendTimedOut) }
+            state.coldState.pendingReplies[token] = pending
         }
         do throws(PortError) {
             try full.watch(notice, endingWith: self)
@@ -279,11 +279,11 @@ extension SocketConnection {
         }
     }
 
-    func hasPendingReply(to token: UInt64) -> Bool { state.withLock { $0.pendingReplies[token] != nil } }
+    func hasPendingReply(to token: UInt64) -> Bool { state.withLock { $0.coldState.pendingReplies[token] != nil } }
 
     /// Removes a reply, which the caller releases without a lock.
     private func removePendingReply(to token: UInt64) -> PendingReply? {
-        state.withLock { $0.pendingReplies.removeValue(forKey: token) }
+        state.withLock { $0.coldState.pendingReplies.removeValue(forKey: token) }
     }
 
     /// There is room, or the requester is gone.

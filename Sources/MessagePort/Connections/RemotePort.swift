@@ -17,9 +17,17 @@ package final class RemotePort: PortEndpoint {
     package typealias Connect = (PortAddress) throws(PortError) -> ConnectOutcome
 
     let portAddress: PortAddress  // immutable
-    /// Why there will never be a connection; nil while there is one, or may be.
-    let failure = Mutex<PortError?>(nil)
-    /// The connection: made once, and retained. Set under the lock of `failure`, read without it.
+    /// Whether there may be a connection.
+    enum Phase: Sendable {
+        case reachable
+        /// There will never be one, and why.
+        indirect case failed(PortError)
+
+        var failure: PortError? { if case .failed(let failure) = self { failure } else { nil } }
+    }
+
+    let phase = Mutex(Phase.reachable)
+    /// The connection: made once, and retained. Set under the lock of `phase`, read without it.
     let made = SetOnceReference<SocketConnection>()
     private let forkGuard = ForkGuard()  // immutable
     /// The ends of pipes that count rights to the port.
@@ -89,7 +97,7 @@ package final class RemotePort: PortEndpoint {
     @discardableResult
     package func awaitDeath(_ notice: DeathNotice) throws(PortError) -> Cancellation {
         guard let connection = try reachedUnlessDead() else {
-            notice.notify(failure.withLock { $0 }.flatMap { PortEndReason($0) } ?? .unknown)
+            notice.notify(failure.flatMap { PortEndReason($0) } ?? .unknown)
             return {}
         }
         try connection.awaitDeath(notice)
@@ -156,9 +164,12 @@ package final class RemotePort: PortEndpoint {
 extension RemotePort {
     package var connection: SocketConnection? { made.object }
 
+    /// Why there will never be a connection; nil while there is one, or may be.
+    private var failure: PortError? { phase.withLock { $0.failure } }
+
     package func pollDeath() -> Bool {
         if isInherited { return true }
-        return failure.withLock { $0 != nil } || connection?.pollIsDead() == true
+        return failure != nil || connection?.pollIsDead() == true
     }
 
     package func isFoundDead() -> Bool {
@@ -181,7 +192,7 @@ extension RemotePort {
         if isInherited { return .unknown }
         // The last packet may have the reason.
         if let connection, connection.endReason == nil { connection.receiveUnlessReceiving() }
-        return connection?.endReason ?? failure.withLock { $0 }.flatMap { PortEndReason($0) } ?? .unknown
+        return connection?.endReason ?? failure.flatMap { PortEndReason($0) } ?? .unknown
     }
 
     /// The connection, the same each time; made now if there is none yet. While the port's listen backlog is full this
@@ -195,19 +206,19 @@ extension RemotePort {
     ) throws(PortError) -> SocketConnection {
         try checkProcess()
         if let known = connection { return known }
-        if let failure = failure.withLock({ $0 }) { throw failure }
+        if let failure { throw failure }
         let outcome = Result { () throws(PortError) -> SocketConnection in
             if let connect { return try take(connect(portAddress)) }
             return try take(ProcessEndpoints.connect(toPath: portAddress.path, until: deadline))
         }
         // Of concurrent threads the first decides; the others' connections are released after the unlock. Also when the
         // first has found no listener: with a connection the port would be dead and alive.
-        let decided = failure.withLock { failure -> Result<SocketConnection, PortError> in
+        let decided = phase.withLock { phase -> Result<SocketConnection, PortError> in
             if let connection { return .success(connection) }
-            if let failure { return .failure(failure) }
+            if let failure = phase.failure { return .failure(failure) }
             switch outcome {
             case .success(let connection): made.set(connection)
-            case .failure(let error): if connect == nil, !error.isTransient { failure = error }
+            case .failure(let error): if connect == nil, !error.isTransient { phase = .failed(error) }
             }
             return outcome
         }

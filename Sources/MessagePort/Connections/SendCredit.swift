@@ -31,12 +31,12 @@ struct SendCredit: ~Copyable, Sendable {
     /// Whether the port has moved to another process, which does not know the number.
     private let mustRename = Atomic<Bool>(false)
 
+    /// Whether the port had no room when it was last asked.
+    private let isQueueFull = Atomic<Bool>(false)
+
     /// Until when the port is not asked again, in nanoseconds: it did not answer, because its process is stopped, or only
     /// its busy threads may answer.
     private let unaskableUntil = Atomic<Int64>(0)
-
-    /// Whether the port had no room when it was last asked.
-    private let isQueueFull = Atomic<Bool>(false)
 
     /// Held by the sender that lacks a grant and asks for one; the others wait behind it, in their order.
     let line = SendLock()
@@ -107,7 +107,7 @@ struct SendCredit: ~Copyable, Sendable {
     /// A question for the port; nil when there is no memory for what it needs.
     func question(_ purpose: CreditQuestion.Purpose) -> CreditQuestion? {
         guard let key, let account = account.object else { return nil }
-        return CreditQuestion(key: key, purpose: purpose, sentCount: account.file.object)
+        return CreditQuestion(key: key, purpose: purpose, sentCount: account.sentFile)
     }
 
     /// What the port answered to a question for the connection's number: it may have another one since.
@@ -151,26 +151,36 @@ final class SentAccount: Sendable {
     /// How many messages were sent since the connection has its number.
     let sent: SharedWord
     /// The file of that, until the port has it.
-    let file: ReleasableReference<SharedDescriptor>
+    private let file: Mutex<SharedDescriptor?>
     /// What the port has granted; set when it first grants something.
-    private let grantWord = SetOnceReference<SharedWord>()
+    private let grant = SetOnceReference<GrantWord>()
 
     init(_ key: UInt64, _ sent: SharedWord, _ file: SharedDescriptor) {
         (self.key, self.sent) = (key, sent)
-        self.file = ReleasableReference(file)
+        self.file = Mutex(file)
     }
 
+    /// The file of what was sent; nil once the port has it.
+    var sentFile: SharedDescriptor? { file.withLock { $0 } }
+
     /// How many messages the port has granted.
-    var granted: UInt64 { grantWord.withObject { $0.load() } ?? 0 }
+    var granted: UInt64 { grant.withObject { $0.word.load() } ?? 0 }
 
     /// Whether it has granted any.
-    var isOpen: Bool { grantWord.object != nil }
+    var isOpen: Bool { grant.object != nil }
 
     /// The port has granted something, and has the file.
     func open(_ granted: SharedWord) {
-        grantWord.set(granted)
-        file.release()
+        grant.set(GrantWord(granted))
+        _ = file.withLock { $0.take() }  // released without the lock
     }
+}
+
+/// What a port has granted, at its client.
+private final class GrantWord: Sendable {
+    let word: SharedWord  // immutable
+
+    init(_ word: SharedWord) { self.word = word }
 }
 
 /// A connection to a port over which a sender asks for room, and waits for it.

@@ -30,7 +30,9 @@ extension SocketConnection: BusyPollable {
         return !receive(into: sink, endsPolling: !mayKeepPolling).isWithinMessage
     }
 
-    package var wakeChannel: WakeChannelRegistration? { isInherited ? nil : receiver.ringEnd.object?.wakeChannel }
+    package var wakeChannel: WakeChannelRegistration? {
+        isInherited ? nil : receiver.ringEnd.withLock { $0?.wakeChannel }
+    }
 
     package func park(_ period: UInt64) -> Bool {
         if isInherited { return false }
@@ -89,7 +91,8 @@ extension SocketConnection: BusyPollable {
     /// Whether only the port receives from the connection.
     private var isPortSoleListener: Bool {
         state.withLock { state in
-            state.life.failure == nil && !state.life.hasLostOwnSide && state.source == nil && state.listeners.isEmpty
+            state.life.failure == nil && !state.life.hasLostOwnSide && state.source == nil
+                && state.coldState.listeners.isEmpty
         }
     }
 
@@ -158,7 +161,7 @@ extension PortSockets {
     func noteBusyRing(of member: SocketConnection) {
         guard member.isPortsEnd, member.hasRings, !member.isClosed else { return }
         let other = state.withLock { state -> SocketConnection? in
-            if state.busyRings.last === member || state.keys[ObjectIdentifier(member)] == nil { return nil }
+            if state.busyRings.last === member || !state.isMember(member) { return nil }
             state.busyRings.removeAll { $0 === member }
             let other = state.busyRings.count == Tuning.busyLimit ? state.busyRings.removeFirst() : nil
             state.busyRings.append(member)

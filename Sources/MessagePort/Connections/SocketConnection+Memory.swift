@@ -67,10 +67,7 @@ extension SocketConnection: LendingConnection, BorrowingConnection {
     /// What is lent over the connection, from now on.
     private var memoryInUse: ConnectionMemory {
         if let known = sharedMemory.object { return known }
-        let made = ConnectionMemory(over: self)
-        sharedMemory.set(made)
-        // Of two threads one sets it.
-        let set = sharedMemory.object ?? made
+        let set = sharedMemory.object(orSet: ConnectionMemory(over: self))
         if isClosed { set.close() }
         return set
     }

@@ -118,7 +118,7 @@ extension SocketConnection {
         hasAnnounced.store(snapshot.hasAnnounced, ordering: .relaxed)
         receiver.credit.formerKey.store(snapshot.creditKey, ordering: .relaxed)
         // It is notified of this move, too. After many moves of which it has read at once it chooses one number.
-        receiver.credit.renames.store(Int(snapshot.renames), ordering: .relaxed)
+        receiver.credit.renames.store(Int32(clamping: snapshot.renames), ordering: .relaxed)
         receiver.credit.allowRename()
         receiver.state.withLock { state in
             state.channel.path.resume(hadRings: snapshot.hadRings)
@@ -159,7 +159,7 @@ extension SocketConnection {
     /// What retains this connection, such as a message, has the number of `other`'s file from then on.
     func leave(replacedBy other: CInt? = nil) {
         BackgroundAcceptor.endWatch(queryWatch.exchange(0, ordering: .sequentiallyConsistent))
-        for listener in state.withLock({ $0.listeners }) { listener.object?.drop(self) }
+        for listener in state.withLock({ $0.coldState.listeners }) { listener.object?.drop(self) }
         close(PortError(.deadName), shutsDown: false)
         descriptor.leaveConnection(replacedBy: other)
         receiver.state.withLock { $0.giveUp() }
@@ -199,6 +199,13 @@ extension SocketConnection {
 
 // MARK: - The new owner
 
+/// The process that has a port since that has moved; it may move again.
+final class OwnerRecord: Sendable {
+    let identity: Mutex<PeerIdentity>
+
+    init(_ identity: PeerIdentity) { self.identity = Mutex(identity) }
+}
+
 extension SocketConnection {
     /// Whether a packet has come from a peer that has not ended, as the kernel knows it now.
     var hasArrival: Bool {
@@ -218,8 +225,7 @@ extension SocketConnection {
         let known = origin.flatMap { $0.process == 0 ? nil : $0 }
         let identity = PeerIdentity(
             processID: known?.process ?? 0, userID: known?.user ?? old.userID, groupID: known?.group ?? old.groupID)
-        newOwner.withLock { $0 = identity }
-        hasNewOwner.store(true, ordering: .releasing)
+        newOwner.object(orSet: OwnerRecord(identity)).identity.withLock { $0 = identity }
     }
 }
 

@@ -25,7 +25,7 @@ extension SocketConnection {
     /// Whether only the receiver of the peer's request can answer it: the one under the token, or the one that will come
     /// under it. After a reply to it the peer does not use the answer to a probe: the reply comes first.
     func mayBeOwed(_ token: UInt64) -> Bool {
-        state.withLock { $0.requests.mayBeBound(token) && $0.pendingReplies[token] == nil }
+        state.withLock { $0.requests.mayBeBound(token) && $0.coldState.pendingReplies[token] == nil }
     }
 
     /// Whether the peer's request is here.
@@ -59,13 +59,13 @@ extension SocketConnection {
             let (token, requests) = (packet.token, state.requests)
             let isOpen = packet.hasReturned == nil ? requests.mayBeBound(token) : requests.isAwaited(token)
             let isHere = packet.hasReturned != nil || requests.isUnanswered(token)
-            return isOpen && state.probes.add(packet, isHere: isHere)
+            return isOpen && state.coldState.probes.add(packet, isHere: isHere)
         }
         if isFirst { loop.perform { if !self.isInherited { self.handleProbes() } } }
     }
 
     private func handleProbes() {
-        for packet in state.withLock({ $0.probes.removeAll() }) {
+        for packet in state.withLock({ $0.coldState.probes.removeAll() }) {
             guard let hasReturned = packet.hasReturned else {
                 sink?.follow(packet.probe, about: packet.token, over: self)
                 continue

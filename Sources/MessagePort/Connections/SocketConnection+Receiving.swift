@@ -37,20 +37,20 @@ extension SocketConnection {
     /// Other sockets receive from the connection, because their port awaits a reply over it.
     func addListener(_ sockets: PortSockets) {
         state.withLock { state in
-            state.listeners.removeAll { $0.object == nil || $0.object === sockets }
-            state.listeners.append(WeakReference(sockets))
+            state.coldState.listeners.removeAll { $0.object == nil || $0.object === sockets }
+            state.coldState.listeners.append(WeakReference(sockets))
         }
         endPollingWhileHandlingSoon()
     }
 
     func hasListener(_ sockets: PortSockets) -> Bool {
-        state.withLock { $0.listeners.contains { $0.object === sockets } }
+        state.withLock { $0.coldState.listeners.contains { $0.object === sockets } }
     }
 
     /// Updates what receives from the connection, when it was paused or resumed.
     func updateInterest() {
         sink?.sockets?.updateInterest(in: self)
-        let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
+        let (listeners, source) = state.withLock { ($0.coldState.listeners, $0.source) }
         for listener in listeners { listener.object?.updateInterest(in: self) }
         if let source, !isPaused { source.watchSoon(pollable: descriptor.rawValue) }
         signalSource()
@@ -97,7 +97,9 @@ extension SocketConnection: IncomingChannelObserver {
 
     func peerDidLeaveRing() { receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent) }
 
-    func closeObserver() -> any CloseObserver { PendingCloses(receiver.closingCount, of: owner, quotas(of: sink)) }
+    func closeObserver() -> any CloseObserver {
+        PendingCloses(receiver.closingCount.object(orSet: PendingCloseCount()), of: owner, quotas(of: sink))
+    }
 
     /// Whether nothing is read from the ring any more.
     var hasEndedReading: Bool { state.withLock { $0.life.failure != nil || isPortsEnd && $0.life.hasLostOwnSide } }

@@ -323,7 +323,7 @@ extension SocketConnection: ReplyConnection {
         // Added first: a request that ends meanwhile leaves the source in the loop.
         let hasEnded = state.withLock { state in
             let hasEnded = state.life.failure != nil || state.life.hasLostOtherPort
-            if !hasEnded { state.deathNotices.append(notice) }
+            if !hasEnded { state.coldState.deathNotices.append(notice) }
             return hasEnded
         }
         if hasEnded { return PeerEndWatch.deliver([notice], of: self) }
@@ -332,9 +332,9 @@ extension SocketConnection: ReplyConnection {
         } catch {
             // A notice that was delivered meanwhile needs no more.
             let wasPending = state.withLock { state in
-                let count = state.deathNotices.count
-                state.deathNotices.removeAll { $0 === notice }
-                return state.deathNotices.count < count
+                let count = state.coldState.deathNotices.count
+                state.coldState.deathNotices.removeAll { $0 === notice }
+                return state.coldState.deathNotices.count < count
             }
             if wasPending { throw error }
         }
@@ -348,7 +348,7 @@ extension SocketConnection: ReplyConnection {
     /// Whether a notice of the connection's end is due on the loop, in the mode or in the common modes.
     func hasDeathNotice(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
         state.withLock { state in
-            state.deathNotices.contains { $0.loop == loop && ($0.mode == mode || $0.mode == .common) }
+            state.coldState.deathNotices.contains { $0.loop == loop && ($0.mode == mode || $0.mode == .common) }
         }
     }
 
@@ -358,8 +358,9 @@ extension SocketConnection: ReplyConnection {
     private func forgetDeathNotices(where isForgotten: (DeathNotice) -> Bool) {
         if isInherited { return }
         let (forgotten, isDone) = state.withLock { state in
-            let all = state.deathNotices
-            state.deathNotices = all.filter { !isForgotten($0) }
+            let all = state.removeDeathNotices()
+            let rest = all.filter { !isForgotten($0) }
+            if !rest.isEmpty { state.coldState.deathNotices = rest }
             return (all, !isPortsEnd && state.isDone)
         }
         if isDone { close(PortError(.deadName)) }

@@ -101,7 +101,7 @@ extension SocketConnection {
         path.portDidMove()
         receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent)
         receiver.ring.remove()?.close()
-        receiver.ringEnd.release()?.wakeChannel.end()
+        receiver.ringEnd.withLock { $0.take() }?.wakeChannel.end()
         sender.channel.path.withLock { $0.portDidMove() }
     }
 
@@ -109,7 +109,7 @@ extension SocketConnection {
     private func openRings(
         _ end: RingEnd, _ peersMemory: SharedMemory, channel: SharedDescriptor?, _ path: inout IncomingPath
     ) {
-        receiver.ringEnd.set(end)
+        receiver.ringEnd.withLock { $0 = end }
         let incoming = SharedRing(from: peersMemory, to: end.memory)
         path.consumer = RingConsumer(incoming, limit: PacketHeader.packetLimit)
         receiver.ring.set(incoming)

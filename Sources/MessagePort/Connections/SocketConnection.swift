@@ -64,29 +64,42 @@ package final class SocketConnection: Sendable {
     struct State {
         var life = Lifecycle.open
         var requests = RequestTable()
-        var probes = ProbeBacklog()
-        var deathNotices: [DeathNotice] = []
-        /// Why the port at the other end is gone, if that is known.
-        var endReason: PortEndReason?
         /// Receives while a loop runs, for requests and death notices; made when first needed.
         var source: RunLoopSource?
-        /// The connection itself: retains it while only death notices need it.
-        var own: SocketConnection?
-        /// The replies that wait for room in connections of other ports, by their tokens.
-        var pendingReplies: [UInt64: PendingReply] = [:]
+        private var coldStorage = ColdStorage<ColdState>()
         /// What the peer uses this end for.
         var use = PeerRole.nothing
-        /// Other ports that receive from the connection because they await replies over it.
-        var listeners: [WeakReference<PortSockets>] = []
-
         /// Whether the backlog is to be sent, also when the right is gone.
         var mustFlush = false
 
+        var coldState: ColdState {
+            @inline(__always) _read { yield coldStorage.value }
+            @inline(__always) _modify { yield &coldStorage.value }
+        }
+
         /// Whether something at this end waits for a reply, for the other port's end, or for room.
-        var isNeeded: Bool { requests.awaitsReply || !deathNotices.isEmpty || mustFlush }
+        var isNeeded: Bool { requests.awaitsReply || !coldState.deathNotices.isEmpty || mustFlush }
 
         /// Whether nothing at the right's end needs the connection any more.
         var isDone: Bool { life.hasLostOwnSide && !isNeeded }
+
+        /// Notes why the port at the other end is gone, unless that is known.
+        mutating func noteEnd(_ reason: PortEndReason?) {
+            if let reason, coldState.endReason == nil { coldState.endReason = reason }
+        }
+
+        mutating func removeDeathNotices() -> [DeathNotice] {
+            if coldStorage.isBlank { return [] }
+            defer { coldState.deathNotices = [] }
+            return coldState.deathNotices
+        }
+
+        /// Removes what the connection retains until it is closed.
+        mutating func removeRetained() -> (SocketConnection?, [UInt64: PendingReply]) {
+            if coldStorage.isBlank { return (nil, [:]) }
+            defer { (coldState.own, coldState.pendingReplies) = (nil, [:]) }
+            return (coldState.own, coldState.pendingReplies)
+        }
 
         /// Notes that the peer sends messages.
         ///
@@ -95,6 +108,21 @@ package final class SocketConnection: Sendable {
             defer { use = .messages }
             return use == .observing
         }
+    }
+
+    /// State that only some connections have.
+    struct ColdState: ColdValue, ~Copyable {
+        static let blank = ColdBox<ColdState>()
+        var probes = ProbeBacklog()
+        var deathNotices: [DeathNotice] = []
+        /// Why the port at the other end is gone, if that is known.
+        var endReason: PortEndReason?
+        /// The connection itself: retains it while only death notices need it.
+        var own: SocketConnection?
+        /// The replies that wait for room in connections of other ports, by their tokens.
+        var pendingReplies: [UInt64: PendingReply] = [:]
+        /// Other ports that receive from the connection because they await replies over it.
+        var listeners: [WeakReference<PortSockets>] = []
     }
 
     /// What a peer does over the connection: one that only observes does not count as a sender of the port.
@@ -107,13 +135,19 @@ package final class SocketConnection: Sendable {
     /// The process at the other end, or that has made the connection, as the kernel knew it then.
     let firstPeer: PeerIdentity  // immutable
     /// The process that has the port since that has moved, at the right's end.
-    let newOwner = Mutex<PeerIdentity?>(nil)
-    /// Whether there is one. Stored after `newOwner`.
-    let hasNewOwner = Atomic<Bool>(false)
+    let newOwner = SetOnceReference<OwnerRecord>()
     /// Whether the peer had connected before the port was this process's, and does not know that it has moved.
     let mustAnnounceMove = Atomic<Bool>(false)
     /// Whether the peer asks that the port be handed over, over this connection, which is for that alone.
     let asksForMove = Atomic<Bool>(false)
+    /// Whether this end belongs to a port, not to a right.
+    let isPortsEnd: Bool  // immutable
+    /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without.
+    private let hasFailed = Atomic<Bool>(false)
+    /// Whether the peer has asked about the port.
+    let hasObserved = Atomic<Bool>(false)
+    /// Whether the peer has sent the read end of a pipe.
+    let hasAnnounced = Atomic<Bool>(false)
     /// The process in whose account the connection is.
     let owner: PeerID  // immutable
     let descriptor: SharedDescriptor  // immutable
@@ -125,18 +159,10 @@ package final class SocketConnection: Sendable {
     let sender: PacketSender
     /// The port that this end belongs to, retained until it ends; nil at the right's end.
     private let port: Mutex<(any MessageSink)?>
-    /// Whether this end belongs to a port, not to a right.
-    let isPortsEnd: Bool  // immutable
     /// The accounts of the port that this end belongs to: set when they are first needed.
     private let knownQuotas = SetOnceReference<PeerQuotas>()
-    /// Whether the connection is closed: `state.life` has the reason. Written under the lock of `state`, read without.
-    private let hasFailed = Atomic<Bool>(false)
     /// The key of the I/O thread's watch for a query of the peer; zero for none.
     let queryWatch = Atomic<UInt64>(0)
-    /// Whether the peer has asked about the port.
-    let hasObserved = Atomic<Bool>(false)
-    /// Whether the peer has sent the read end of a pipe.
-    let hasAnnounced = Atomic<Bool>(false)
     /// What is lent over the connection, in both directions; made when it is first needed.
     let sharedMemory = SetOnceReference<ConnectionMemory>()
     private let forkGuard = ForkGuard()  // immutable
@@ -188,7 +214,7 @@ package final class SocketConnection: Sendable {
 
     /// The process at the other end.
     package var peer: PeerIdentity {
-        hasNewOwner.load(ordering: .acquiring) ? newOwner.withLock { $0 } ?? firstPeer : firstPeer
+        newOwner.withObject { $0.identity.withLock { $0 } } ?? firstPeer
     }
 
     /// The number of the connection in this process.
@@ -212,15 +238,15 @@ package final class SocketConnection: Sendable {
     }
 
     /// Why the port at the other end is gone; nil when that is not known.
-    var endReason: PortEndReason? { state.withLock { $0.endReason } }
+    var endReason: PortEndReason? { state.withLock { $0.coldState.endReason } }
 
     /// Notes why the port is gone, unless that is known: from then on each notice and each state has the same reason.
     ///
     /// - Returns: what is known.
     func noteEnd(_ reason: PortEndReason?) -> PortEndReason? {
         state.withLock { state in
-            if state.endReason == nil { state.endReason = reason }
-            return state.endReason
+            state.noteEnd(reason)
+            return state.coldState.endReason
         }
     }
 
@@ -246,36 +272,37 @@ package final class SocketConnection: Sendable {
     /// `shutsDown` false it sees nothing, because the connection goes on in another process.
     func close(_ reason: PortError, shutsDown: Bool = true) {
         if isInherited { return }
-        typealias Cleanup = (State, unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void])
+        typealias Cleanup = (
+            source: RunLoopSource?, notices: [DeathNotice], released: (SocketConnection?, [UInt64: PendingReply]),
+            unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void]
+        )
         let cleanup = state.withLock { state -> Cleanup? in
             if case .closed = state.life { return nil }
-            if state.endReason == nil { state.endReason = PortEndReason(reason) }
-            let old = state
+            state.noteEnd(PortEndReason(reason))
             state.life = .closed(reason)
             hasFailed.store(true, ordering: .sequentiallyConsistent)
-            state.deathNotices = []
-            state.source = nil
-            state.own = nil
-            state.pendingReplies = [:]
             let (unanswered, abandoned) = state.requests.endAllSent()
-            return (old, unanswered, abandoned)
+            return (state.source.take(), state.removeDeathNotices(), state.removeRetained(), unanswered, abandoned)
         }
-        guard let (old, unanswered, abandoned) = cleanup else { return }
+        guard let cleanup else { return }
         ConnectionTable.shared.remove(number)
         sharedMemory.object?.close()
         receiver.ring.object?.close()
-        receiver.ringEnd.object?.wakeChannel.end()
+        receiver.ringEnd.withLock { $0 }?.wakeChannel.end()
         if shutsDown { sysShutDown(descriptor.rawValue) }  // also wakes a loop that sleeps
         // A connection that waited until descriptors are closed may be out of its set: its end must be seen.
-        if !isPortsEnd, receiver.closingCount.setWaiting(nil, receiver.isThrottled) { updateInterest() }
+        if !isPortsEnd, receiver.isThrottled.load(ordering: .sequentiallyConsistent) {
+            receiver.closingCount.object?.setWaiting(nil, receiver.isThrottled)
+            updateInterest()
+        }
         _ = sender.backlog.withLock { backlog in
             backlog.isOver = true
             return backlog.exchangeCharge(nil)
         }
-        old.source?.invalidate()
-        for target in unanswered { target.failAsking(reason.delivered(.unknown)) }
-        for notify in abandoned { notify() }
-        PeerEndWatch.deliver(old.deathNotices, of: self)
+        cleanup.source?.invalidate()
+        for target in cleanup.unanswered { target.failAsking(reason.delivered(.unknown)) }
+        for notify in cleanup.abandoned { notify() }
+        PeerEndWatch.deliver(cleanup.notices, of: self)
     }
 
     /// The right is gone: ends the connection as soon as no reply is awaited over it, and no notice waits for the
@@ -286,7 +313,7 @@ package final class SocketConnection: Sendable {
         let isIdle = state.withLock { state in
             state.life.ownSideDidEnd()
             // What waits for a reply need not retain it: a notice of a bounce does not.
-            if state.isNeeded { state.own = self }
+            if state.isNeeded { state.coldState.own = self }
             return !state.isNeeded
         }
         if isIdle { close(PortError(.deadName)) }
@@ -313,11 +340,9 @@ package final class SocketConnection: Sendable {
     /// still come.
     func otherPortDidEnd(_ reason: PortEndReason? = nil) {
         let (notices, isDone) = state.withLock { state in
-            if state.endReason == nil { state.endReason = reason }
+            state.noteEnd(reason)
             state.life.otherPortDidEnd()
-            let notices = state.deathNotices
-            state.deathNotices = []
-            return (notices, !isPortsEnd && state.isDone)
+            return (state.removeDeathNotices(), !isPortsEnd && state.isDone)
         }
         PeerEndWatch.deliver(notices, of: self)
         if isDone { close(PortError(.deadName)) }

@@ -22,15 +22,15 @@ extension LocalPort {
         let (key, asked) = (connection.receiver.credit.account?.key, connection.receiver.credit.askedKey)
         if key == nil, asked == nil { return }
         var (ended, early): ([SocketConnection], [EarlyQuestion]) = ([], [])
-        var words: SharedWords?
+        var sent: SharedWord?
         change { mailbox in
-            if let key { (ended, words) = mailbox.closeCredit(key) }
+            if let key { (ended, sent) = mailbox.closeCredit(key) }
             if let asked { early = mailbox.endQuestion(for: asked, over: connection) }
             return mailbox.admitSenders()
         }
         // The senders that wait for the other connection find that it is closed.
         for query in ended { query.close(PortError(.peerDied)) }
-        withExtendedLifetime((early, words)) {}  // released without the lock
+        withExtendedLifetime((early, sent)) {}  // released without the lock
     }
 
     func didReceiveUnqueued(_ credit: ReceivedCredit) {

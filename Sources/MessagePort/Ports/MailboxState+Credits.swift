@@ -32,12 +32,12 @@ extension MailboxState {
     /// Ends the account of a connection, and the questions for it.
     ///
     /// - Returns: the connections over which they came, to be closed, and what is to be released without the lock.
-    mutating func closeCredit(_ key: UInt64) -> (waiting: [SocketConnection], words: SharedWords?) {
-        let (words, isClosed) = contention.credits.close(key)
+    mutating func closeCredit(_ key: UInt64) -> (waiting: [SocketConnection], sent: SharedWord?) {
+        let (sent, isClosed) = contention.credits.close(key)
         if !isClosed { return ([], nil) }
         let waiting = contention.senders.compactMap { $0.request?.key == key ? $0.request?.connection : nil }
         contention.senders.removeAll { $0.request?.key == key }
-        return (waiting, words)
+        return (waiting, sent)
     }
 
     /// Ends a question, whose connection is closed: its sender has used its slot, or has given up.

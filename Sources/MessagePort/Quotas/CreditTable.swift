@@ -25,12 +25,11 @@ struct CreditTable: Sendable {
         var received: UInt64 = 0
         var granted: UInt64 = 0
         /// How many slots senders have waited for and not used: they are not taken back.
-        var awaited = 0
+        var awaited: Int32 = 0
         /// Whether the client sees its grants: it has asked.
         var isShared = false
-        /// What had been received and granted at the last check for progress.
-        var receivedAtCheck: UInt64 = 0
-        var grantedAtCheck: UInt64 = 0
+        /// Whether something was received or granted since the last check for progress.
+        var hasChanged = false
 
         /// How many slots are granted and not used, as far as the port has received.
         var outstanding: Int { Int(clamping: granted - received) }
@@ -41,15 +40,16 @@ struct CreditTable: Sendable {
         mutating func receive(_ count: Int) -> Int {
             let unused = outstanding
             received &+= UInt64(count)
-            if awaited > 0 { awaited = max(0, awaited - count) }
+            if count > 0 { hasChanged = true }
+            if awaited > 0 { awaited -= Int32(min(Int(awaited), count)) }
             return unused
         }
     }
 
-    /// The owner of an account, and what the two sides see; nil before the client has asked.
+    /// The owner of an account, and what the client has sent; nil before it has asked.
     private struct AccountEntry: Sendable {
         let owner: PeerID
-        var words: SharedWords?
+        var sent: SharedWord?
     }
 
     // By their indices.
@@ -87,16 +87,16 @@ struct CreditTable: Sendable {
 
     /// Ends an account, with what it has not used.
     ///
-    /// - Returns: what the two sides saw, to be released without the lock, and whether the account had not ended.
-    mutating func close(_ key: UInt64) -> (words: SharedWords?, isClosed: Bool) {
+    /// - Returns: what the client had sent, to be released without the lock, and whether the account had not ended.
+    mutating func close(_ key: UInt64) -> (sent: SharedWord?, isClosed: Bool) {
         guard let index = indices.removeValue(forKey: key) else { return (nil, false) }
         outstanding -= accounts[index].outstanding
         accounts[index] = Account()
         if exhaustedIndex == index { exhaustedIndex = -1 }
-        let words = entries[index]?.words
+        let sent = entries[index]?.sent
         entries[index] = nil
-        if words != nil { setSharing(sharing - 1) }
-        return (words, true)
+        if sent != nil { setSharing(sharing - 1) }
+        return (sent, true)
     }
 
     private mutating func setSharing(_ count: Int) {
@@ -124,10 +124,10 @@ struct CreditTable: Sendable {
     ///
     /// - Returns: whether it is known now.
     mutating func share(_ index: Int, _ sent: SharedWord?) -> Bool {
-        if entries[index]?.words != nil { return true }
+        if entries[index]?.sent != nil { return true }
         guard let sent, let granted = page?.word(at: index) else { return false }
         granted.store(accounts[index].granted)
-        entries[index]?.words = SharedWords(granted: granted, sent: sent)
+        entries[index]?.sent = sent
         accounts[index].isShared = true
         setSharing(sharing + 1)
         return true
@@ -135,7 +135,7 @@ struct CreditTable: Sendable {
 
     /// How many messages the client has sent within a grant of its account; it may say anything.
     private func sentCount(in account: Account, _ index: Int) -> UInt64 {
-        min(max(entries[index]?.words?.sent.load() ?? account.granted, account.received), account.granted)
+        min(max(entries[index]?.sent?.load() ?? account.granted, account.received), account.granted)
     }
 
     /// Whether the connection may send a message.
@@ -182,7 +182,7 @@ struct CreditTable: Sendable {
     /// and not received.
     mutating func raise(_ index: Int, by free: Int, atMost share: Int, portion: Int) {
         // What the client cannot see it could not use, nor give back.
-        if entries[index]?.words == nil { return }
+        if entries[index]?.sent == nil { return }
         let unused = accounts[index].outstanding - onTheirWay(index)
         let more = min(free, share - accounts[index].outstanding, max(portion, free / 2) - unused)
         if more <= 0 { return }
@@ -199,7 +199,7 @@ struct CreditTable: Sendable {
     }
 
     /// A sender that had waited has used its slot, or has given up: it may be taken back.
-    mutating func endAwaited(_ index: Int) { accounts[index].awaited = max(0, accounts[index].awaited - 1) }
+    mutating func endAwaited(_ index: Int) { if accounts[index].awaited > 0 { accounts[index].awaited -= 1 } }
 
     /// Takes back what connections have not used, except for one, and except for a portion of each.
     ///
@@ -211,8 +211,8 @@ struct CreditTable: Sendable {
         // Only these may have something: the page has no words for others.
         for index in accounts.indices.prefix(GrantPage.count) where index != exception {
             let account = accounts[index]
-            let rest = max(account.awaited, portion)
-            if account.outstanding <= rest || entries[index]?.words == nil { continue }
+            let rest = max(Int(account.awaited), portion)
+            if account.outstanding <= rest || entries[index]?.sent == nil { continue }
             // No sender begins another message now: what it has sent is final, but for one that it had begun.
             setGrant(min(account.granted, sentCount(in: account, index) &+ UInt64(rest)), index)
             setGrant(min(account.granted, sentCount(in: account, index) &+ UInt64(rest)), index)
@@ -227,20 +227,18 @@ struct CreditTable: Sendable {
     mutating func takeBackStalled() {
         for index in accounts.indices {
             let account = accounts[index]
-            if account.outstanding > 0, account.receivedAtCheck == account.received,
-                account.grantedAtCheck == account.granted
-            {
+            if account.outstanding > 0, !account.hasChanged {
                 accounts[index].awaited = 0
                 setGrant(account.received, index)
                 outstanding -= account.outstanding
             }
-            accounts[index].receivedAtCheck = accounts[index].received
-            accounts[index].grantedAtCheck = accounts[index].granted
+            accounts[index].hasChanged = false
         }
     }
 
     private mutating func setGrant(_ granted: UInt64, _ index: Int) {
+        if accounts[index].granted != granted { accounts[index].hasChanged = true }
         accounts[index].granted = granted
-        entries[index]?.words?.granted.store(granted)
+        if accounts[index].isShared { page?.word(at: index)?.store(granted) }
     }
 }

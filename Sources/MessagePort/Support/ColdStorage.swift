@@ -33,15 +33,16 @@ protocol ColdValue: ~Copyable, Sendable {
 struct ColdStorage<Value: ColdValue & ~Copyable>: Sendable {
     private var box: ColdBox<Value>?
 
+    // SAFETY: while one accesses the value, the property has its box, so that need not be retained.
     var value: Value {
         @inline(__always) _read {
-            let box = box ?? Value.blank
-            yield unsafe box.pointer.pointee
+            let pointer = unsafe (box ?? Value.blank).pointer
+            yield unsafe pointer.pointee
         }
         @inline(__always) _modify {
             if box == nil { box = ColdBox() }
-            let box = box ?? Value.blank
-            yield unsafe &box.pointer.pointee
+            let pointer = unsafe (box ?? Value.blank).pointer
+            yield unsafe &pointer.pointee
         }
     }
 

@@ -13,24 +13,25 @@ final class ConnectionTable: Sendable {
         case connected(SharedDescriptor)
         /// A worker that this process launched, nil when it had ended at once. The kernel names the maker of the pair
         /// of sockets, which is this process, at both ends.
-        case launched(LaunchedProcess?, SharedDescriptor)
-    }
+        indirect case launched(LaunchedProcess?, SharedDescriptor)
 
-    private struct Entry: Sendable {
-        var peer: Peer
-        let forkGuard = ForkGuard()
+        var socket: SharedDescriptor {
+            switch self {
+            case .connected(let socket), .launched(_, let socket): socket
+            }
+        }
     }
 
     static let shared = ConnectionTable()
 
-    private let entries = Mutex<[UInt64: Entry]>([:])
+    private let entries = Mutex<[UInt64: Peer]>([:])
     private static let lastNumber = Atomic<UInt64>(0)
 
     /// A number that no other connection of this process has or had.
     static func makeNumber() -> UInt64 { lastNumber.add(1, ordering: .relaxed).newValue }
 
     /// A connection with this number begins.
-    func add(_ peer: Peer, as number: UInt64) { entries.withLock { $0[number] = Entry(peer: peer) } }
+    func add(_ peer: Peer, as number: UInt64) { entries.withLock { $0[number] = peer } }
 
     /// The connection has ended.
     func remove(_ number: UInt64) {
@@ -48,8 +49,8 @@ final class ConnectionTable: Sendable {
     ///
     /// - Throws: `connectionEnded`, or `forkedProcess` for a connection of the process that forked this one.
     func peer(_ number: UInt64) throws(PortError) -> Peer {
-        guard let entry = entries.withLock({ $0[number] }) else { throw PortError(.connectionEnded) }
-        if entry.forkGuard.isInherited { throw PortError(.forkedProcess) }
-        return entry.peer
+        guard let peer = entries.withLock({ $0[number] }) else { throw PortError(.connectionEnded) }
+        if peer.socket.isInherited { throw PortError(.forkedProcess) }
+        return peer
     }
 }

@@ -69,6 +69,14 @@ package final class WeakReference<Object: AnyObject & Sendable>: Sendable {
         if unsafe !result.exchanged { unsafe retained.release() }
     }
 
+    /// The object, which is set now if it is not. Of several threads one sets it.
+    func object(orSet make: @autoclosure () -> Object) -> Object {
+        if let object { return object }
+        let made = make()
+        set(made)
+        return object ?? made
+    }
+
     deinit {
         unsafe reference.load(ordering: .acquiring)?.release()
     }

@@ -6,7 +6,8 @@ import Synchronization
 
 /// The send lock of a connection: one sender at a time, so that the pieces of large messages never mix. It is FIFO, and
 /// is acquired with a deadline, because the holder may itself be waiting for room. The holder may be a task.
-final class SendLock: Sendable {
+/// It is a part of its connection; what only waiters need is made when there is one.
+struct SendLock: ~Copyable, Sendable {
     /// The part that is read without the mutex. It changes from `free` to `locked` and back without the mutex, and
     /// otherwise under it.
     private enum LockState {
@@ -25,6 +26,11 @@ final class SendLock: Sendable {
         var nonblocking: [Entry] { waiting.filter(\.isNonblocking) }
     }
 
+    /// What only a lock has for which a sender has waited, or whose holder has.
+    private final class Contention: Sendable {
+        let state = Mutex(State())
+    }
+
     private final class Entry: Sendable {
         let waiter: Waiter  // immutable
         /// Whether it does not wait for a holder that waits for room.
@@ -37,14 +43,18 @@ final class SendLock: Sendable {
     }
 
     private let lockState = Atomic<UInt8>(LockState.free)
-    private let state = Mutex(State())
+    private let contention = SetOnceReference<Contention>()
 
     var isLocked: Bool { lockState.load(ordering: .sequentiallyConsistent) != LockState.free }
 
     /// Whether another sender may be waiting for it.
     var isContended: Bool { lockState.load(ordering: .relaxed) == LockState.contended }
 
-    var waitingCount: Int { state.withLock { $0.waiting.count } }
+    var waitingCount: Int { contention.object?.state.withLock { $0.waiting.count } ?? 0 }
+
+    private func withState<Result>(_ body: (inout State) -> Result) -> Result {
+        contention.object(orSet: Contention()).state.withLock { body(&$0) }
+    }
 
     /// Locks; waits until the deadline.
     ///
@@ -89,7 +99,7 @@ final class SendLock: Sendable {
     func lockUnlessHolderBlocks() -> Bool {
         let event = ThreadEvent()
         let entry = Entry(.thread(event), isNonblocking: true)
-        let mustWait = state.withLock { state -> Bool? in
+        let mustWait = withState { state -> Bool? in
             if state.isHolderBlocked { return nil }
             if tryLockOrContend() { return false }
             state.waiting.append(entry)
@@ -103,7 +113,7 @@ final class SendLock: Sendable {
 
     /// The holder is about to wait for room: wakes the senders that do not wait for that.
     func holderWillBlock() {
-        let nonblocking = state.withLock { state in
+        let nonblocking = withState { state in
             state.isHolderBlocked = true
             lockState.store(LockState.contended, ordering: .sequentiallyConsistent)
             return state.nonblocking
@@ -113,7 +123,7 @@ final class SendLock: Sendable {
 
     /// The holder continues: it no longer waits for room.
     func holderDidContinue() {
-        state.withLock { $0.isHolderBlocked = false }
+        contention.object?.state.withLock { $0.isHolderBlocked = false }
     }
 
     /// Locks in a task, which blocks no thread while it waits.
@@ -136,7 +146,8 @@ final class SendLock: Sendable {
     ///
     /// - Returns: an entry in the queue when it is not.
     private func lockOrEnqueue(_ waiter: @autoclosure () -> Waiter) -> Entry? {
-        state.withLock { state in
+        if tryLock() { return nil }
+        return withState { state in
             if tryLockOrContend() { return nil }
             let entry = Entry(waiter())
             state.waiting.append(entry)
@@ -145,12 +156,12 @@ final class SendLock: Sendable {
     }
 
     private func isWaiting(_ entry: Entry) -> Bool {
-        state.withLock { $0.waiting.contains { $0 === entry } }
+        withState { $0.waiting.contains { $0 === entry } }
     }
 
     /// - Returns: false when the lock was handed over before.
     private func leave(_ entry: Entry) -> Bool {
-        state.withLock { state in
+        withState { state in
             guard let index = state.waiting.firstIndex(where: { $0 === entry }) else { return false }
             state.waiting.remove(at: index)
             return true
@@ -167,7 +178,7 @@ final class SendLock: Sendable {
     }
 
     private func unlockContended() {
-        let woken = state.withLock { state -> (next: Entry, nonblocking: [Entry])? in
+        let woken = withState { state -> (next: Entry, nonblocking: [Entry])? in
             state.isHolderBlocked = false
             if state.waiting.isEmpty {
                 lockState.store(LockState.free, ordering: .sequentiallyConsistent)

@@ -12,10 +12,11 @@ import PortSystem
 import Synchronization
 
 /// A number that one process writes and another reads.
-@safe final class SharedWord: Sendable {
+// @unchecked: the pointer never changes, and the number is atomic.
+@safe struct SharedWord: @unchecked Sendable {
     private let memory: SharedMemory  // immutable; retained
     // SAFETY: in the memory; an atomic has the layout of its value.
-    private nonisolated(unsafe) let atomic: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
+    private let atomic: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
 
     /// - Precondition: the offset is a multiple of 8 within the memory.
     fileprivate init(_ memory: SharedMemory, at offset: Int) {
@@ -27,12 +28,6 @@ import Synchronization
 
     /// Only the memory's maker may store.
     func store(_ value: UInt64) { unsafe atomic.pointee.store(value, ordering: .sequentiallyConsistent) }
-}
-
-/// The numbers of a connection.
-struct SharedWords: Sendable {
-    let granted: SharedWord
-    let sent: SharedWord
 }
 
 /// How many messages a client has sent over a connection: memory of the client.

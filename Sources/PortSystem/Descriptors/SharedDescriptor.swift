@@ -38,6 +38,9 @@ public final class SharedDescriptor: Sendable {
     private let isRetained = Atomic<Bool>(false)
     private let forkGuard = ForkGuard()  // immutable
 
+    /// Whether this is a forked child's copy.
+    package var isInherited: Bool { forkGuard.isInherited }
+
     init(_ descriptor: consuming FileDescriptor, closing: CloseMode, closeObserver: (any CloseObserver)? = nil) {
         rawValue = descriptor.release()
         self.closing = Atomic(closing)
@@ -46,7 +49,7 @@ public final class SharedDescriptor: Sendable {
 
     deinit {
         // A forked child has a copy, which is never the last one.
-        let isInherited = forkGuard.isInherited
+        let isInherited = self.isInherited
         switch closing.load(ordering: .relaxed) {
         case .here: sysClose(rawValue)
         case .elsewhere:
