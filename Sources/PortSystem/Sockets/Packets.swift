@@ -171,7 +171,7 @@ package func sysReceiveHeadedPacket(
     let size = MemoryLayout<PacketWords>.size
     return try unsafe ReceiveBuffer.withBytes(limit - size) { (body) throws(SystemError) in
         let (outcome, head, count) = try unsafe receiveHeaded(socket, into: body, from: closeObserver())
-        return unsafe (outcome, head, Array(body.prefix(count)))
+        return unsafe (outcome, head, Array(UnsafeRawBufferPointer(start: body.baseAddress, count: count)))
     }
 }
 
@@ -232,7 +232,7 @@ private func receiveHeaded(
     ) throws(SystemError) -> Result {
         let buffer = buffers.value ?? ReceiveBuffer()
         // SAFETY: the thread owns its buffer until it ends.
-        return try unsafe body(UnsafeMutableRawBufferPointer(rebasing: buffer.memory.prefix(min(count, size))))
+        return try unsafe body(UnsafeMutableRawBufferPointer(start: buffer.memory.baseAddress, count: min(count, size)))
     }
 }
 
