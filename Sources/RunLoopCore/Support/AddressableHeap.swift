@@ -127,34 +127,39 @@ struct AddressableHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
         if moveUp(from: index, &positions) == index { moveDown(from: index, &positions) }
     }
 
+    // An item that moves is stored once, in its last slot; the others move up or down by one.
+
     @discardableResult
     private mutating func moveUp(from start: Int, _ positions: inout some HeapPositions<ID>) -> Int {
+        let moved = entries[start]
         var index = start
         while index > head {
             steps += 1
             let parent = head + (index - head - 1) / 2
-            guard entries[index].key < entries[parent].key else { break }
-            exchange(index, parent, &positions)
+            guard moved.key < entries[parent].key else { break }
+            store(entries[parent], at: index, &positions)
             index = parent
         }
+        if index != start { store(moved, at: index, &positions) }
         return index
     }
 
     private mutating func moveDown(from start: Int, _ positions: inout some HeapPositions<ID>) {
+        let moved = entries[start]
         var index = start
         while true {
             var child = head + 2 * (index - head) + 1
             steps += 1
             if child + 1 < entries.count, entries[child + 1].key < entries[child].key { child += 1 }
-            guard child < entries.count, entries[child].key < entries[index].key else { return }
-            exchange(index, child, &positions)
+            guard child < entries.count, entries[child].key < moved.key else { break }
+            store(entries[child], at: index, &positions)
             index = child
         }
+        if index != start { store(moved, at: index, &positions) }
     }
 
-    private mutating func exchange(_ one: Int, _ other: Int, _ positions: inout some HeapPositions<ID>) {
-        entries.swapAt(one, other)
-        positions.note(one + shift, of: entries[one].id)
-        positions.note(other + shift, of: entries[other].id)
+    private mutating func store(_ entry: Entry, at index: Int, _ positions: inout some HeapPositions<ID>) {
+        entries[index] = entry
+        positions.note(index + shift, of: entry.id)
     }
 }
