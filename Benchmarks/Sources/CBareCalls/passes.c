@@ -14,8 +14,8 @@ struct bare_passes {
     _Alignas(128) bare_gate gate;
     int ends;
     pthread_t thread;
-    size_t size;
-    void *body;
+    size_t size, slots;
+    uint8_t *bodies;
 };
 
 void bare_fill_words(void *start, size_t size, uint64_t word) {
@@ -28,6 +28,10 @@ uint64_t bare_sum_words(const void *start, size_t size) {
     uint64_t sum = 0;
     for (size_t index = 0; index < size / sizeof *words; index++) sum += words[index];
     return sum;
+}
+
+static void *body_at(bare_passes *passes, uint64_t number) {
+    return passes->bodies + number % passes->slots * passes->size;
 }
 
 static void *receive(void *context) {
@@ -43,27 +47,29 @@ static void *receive(void *context) {
         polls = 0;
         known++;
         // Each word of a body has its number.
-        if (bare_sum_words(passes->body, passes->size) != known * (passes->size / sizeof known)) abort();
+        uint64_t sum = bare_sum_words(body_at(passes, known), passes->size);
+        if (sum != known * (passes->size / sizeof known)) abort();
         __atomic_store_n(&passes->read, known, __ATOMIC_RELEASE);
     }
     return NULL;
 }
 
 static void discard(bare_passes *passes) {
-    munmap(passes->body, passes->size);
+    munmap(passes->bodies, passes->size * passes->slots);
     free(passes);
 }
 
-bare_passes *bare_passes_start(size_t size, int place) {
+bare_passes *bare_passes_start(size_t size, size_t slots, int place) {
     // Shared, so that it has pages of the kind that a file of memory has.
-    void *body = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (body == MAP_FAILED) return NULL;
+    size_t length = size * slots;
+    void *bodies = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (bodies == MAP_FAILED) return NULL;
     bare_passes *passes = aligned_alloc(128, sizeof *passes);
     if (!passes) {
-        munmap(body, size);
+        munmap(bodies, length);
         return NULL;
     }
-    *passes = (bare_passes){.size = size, .body = body};
+    *passes = (bare_passes){.size = size, .slots = slots, .bodies = bodies};
     if (pthread_create(&passes->thread, NULL, receive, passes) != 0) {
         discard(passes);
         return NULL;
@@ -79,7 +85,7 @@ int64_t bare_passes_run(bare_passes *passes, int64_t count, int64_t *laps) {
     for (int64_t i = 0; i < count; i++) {
         uint64_t number = passes->written + 1;
         unsigned polls = 0;
-        bare_fill_words(passes->body, passes->size, number);
+        bare_fill_words(body_at(passes, number), passes->size, number);
         __atomic_store_n(&passes->written, number, __ATOMIC_RELEASE);
         while (__atomic_load_n(&passes->read, __ATOMIC_ACQUIRE) != number) bare_poll_again(&polls);
         bare_end_lap(laps, i, &last);

@@ -115,9 +115,9 @@ uint64_t bare_sum_words(const void *_Nullable start, size_t size);
 
 typedef struct bare_passes bare_passes;
 
-/// Starts a thread at a place that reads bodies of `size` bytes, a multiple of eight, where they were written; NULL when
-/// the system refuses.
-bare_passes *_Nullable bare_passes_start(size_t size, int place);
+/// Starts a thread at a place that reads bodies of `size` bytes, a multiple of eight, where they were written: in `slots`
+/// places in turn. NULL when the system refuses.
+bare_passes *_Nullable bare_passes_start(size_t size, size_t slots, int place);
 /// Writes a body, and waits until the other side has read it, `count` times.
 int64_t bare_passes_run(bare_passes *_Nonnull passes, int64_t count, int64_t *_Nullable laps);
 void bare_passes_end(bare_passes *_Nonnull passes);

@@ -45,11 +45,13 @@ extension Contestant {
             }, end: { bare_body_ring_end(ring) })
     }
 
-    /// Bodies of `size` bytes that this thread writes and another one reads, in the same memory.
-    static func bodyPasses(_ size: Int, on placement: Placement) throws -> Contestant {
-        guard let passes = bare_passes_start(size, placement.far.number) else { throw BenchmarkFailure("no thread") }
+    /// Bodies of `size` bytes that this thread writes and another one reads, in the same memory: one, or two in turn.
+    static func bodyPasses(_ size: Int, slots: Int, on placement: Placement) throws -> Contestant {
+        guard let passes = bare_passes_start(size, slots, placement.far.number) else {
+            throw BenchmarkFailure("no thread")
+        }
         return Contestant(
-            name: "bare memory, the same passes",
+            name: "bare memory, the same passes" + (slots == 1 ? "" : ", \(slots) bodies in turn"),
             run: { count, laps in
                 try placement.near.run { bare_passes_run(passes, Int64(count), laps?.filled(count)) }
             }, end: { bare_passes_end(passes) })

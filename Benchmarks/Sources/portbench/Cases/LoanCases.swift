@@ -41,6 +41,7 @@ extension Case {
                 others: [
                     { try .loanRequest(size, on: placement) }, { try .loanPair(size, .sealed, on: placement) },
                     { try .portProcessPair(placement.busy, size: size, on: placement).named("ports, copied") },
+                    { try .loanPair(size, .shared, .copies, on: placement).named("ports, copied through a loan") },
                     { try .socketPair(bare_stream, there: size, on: placement) },
                 ]
                     + (placement == .anywhere
@@ -53,7 +54,8 @@ extension Case {
         Case(on: [.anywhere, .twoProcessors]) { placement in
             Contest(
                 id: id, goal: Goal(ratio: 1.15), ours: { try .loanPair(size, .shared, .all, on: placement) },
-                baseline: { try .bodyPasses(size, on: placement) })
+                baseline: { try .bodyPasses(size, slots: 1, on: placement) },
+                others: [{ try .bodyPasses(size, slots: 2, on: placement) }])
         }
     }
 }

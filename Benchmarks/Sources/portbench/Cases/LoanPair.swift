@@ -12,20 +12,26 @@ final class BodyWriter: @unchecked Sendable {
     private let grade: MessageMemory.Grade
     private let request: PortChild.Request
     private let pool = MemoryPool()
+    private let list: [UInt8]
     private var number: UInt64 = 0
 
-    /// Bodies of `size` bytes, of which the other side reads what `request` says: for all of them, all are written.
+    /// Bodies of `size` bytes, of which the other side reads what `request` says: for all of them, all are written, and
+    /// for a copy they are copied from a list.
     init(_ size: Int, _ grade: MessageMemory.Grade, _ request: PortChild.Request) {
         (self.size, self.grade, self.request) = (size, grade, request)
+        list = [UInt8](repeating: 7, count: request == .copies ? size : 0)
     }
 
     func makeMessage() throws -> MachMessage {
         var loan = try grade == .sealed ? LoanedMemory(sealable: size) : pool.loan(size)
-        if request == .all {
+        switch request {
+        case .all:
             number += 1
             loan.withBytes { bytes in
                 bytes.withUnsafeMutableBytes { [number] in bare_fill_words($0.baseAddress, $0.count, number) }
             }
+        case .copies: loan.withBytes { bytes in bytes.withUnsafeMutableBytes { [list] in $0.copyBytes(from: list) } }
+        default: break
         }
         return MachMessage(id: request.rawValue, memory: loan.freeze())
     }
@@ -36,6 +42,11 @@ enum BodyReader {
     static func readEnds(of message: MachMessage) throws {
         // Memory that nobody has written is zeros.
         try read(message) { $0.first == 0 && $0.last == 0 }
+    }
+
+    static func copy(from message: MachMessage) throws {
+        let list = message.memory.first?.copy()
+        if list?.last != 7 { throw BenchmarkFailure("memory was not as written") }
     }
 
     static func readAll(of message: MachMessage) throws {

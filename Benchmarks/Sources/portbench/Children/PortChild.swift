@@ -29,6 +29,8 @@ final class PortChild {
         case ends
         /// Read the whole memory, and send 64 bytes back.
         case all
+        /// Copy the memory into a list, and send 64 bytes back.
+        case copies
     }
 
     private let launcher: SendRight
@@ -92,6 +94,9 @@ private final class PortChildWork: @unchecked Sendable {
                 try launcher.send(short, within: .seconds(10))
             case .all:
                 try BodyReader.readAll(of: message)
+                try launcher.send(short, within: .seconds(10))
+            case .copies:
+                try BodyReader.copy(from: message)
                 try launcher.send(short, within: .seconds(10))
             case nil: break
             }
