@@ -171,6 +171,7 @@ package func sysReceiveHeadedPacket(
     let size = MemoryLayout<PacketWords>.size
     return try unsafe ReceiveBuffer.withBytes(limit - size) { (body) throws(SystemError) in
         let (outcome, head, count) = try unsafe receiveHeaded(socket, into: body, from: closeObserver())
+        // SAFETY: the kernel counts what it has copied, which is at most what `body` has room for.
         return unsafe (outcome, head, Array(UnsafeRawBufferPointer(start: body.baseAddress, count: count)))
     }
 }
