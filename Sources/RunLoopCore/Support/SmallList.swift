@@ -28,7 +28,7 @@ struct SmallList<Element: AnyObject & Sendable>: Sendable {
         if case .one(let object) = objects { unsafe unsafeDowncast(object, to: Element.self) } else { nil }
     }
 
-    /// Calls `body` for each. Allocates nothing, and counts no references.
+    /// Calls `body` for each. Allocates nothing.
     func forEach(_ body: (Element) -> Void) {
         switch objects {
         case .none: break
