@@ -3,7 +3,6 @@
 
 @testable import MessagePort
 import PortSystem
-import Synchronization
 import TestSupport
 import Testing
 
@@ -14,33 +13,6 @@ import Testing
         usage.accounts.limits.queuedBytes = 100
         usage.accounts.limits.queuedDescriptors = 10
         return usage
-    }
-
-    @Test("resuming a process's connections takes as much of the stack for the thousandth time as for the first")
-    func resuming() {
-        let quotas = PeerQuotas()
-        let depths = Mutex<[UInt]>([])
-        let (owner, cost) = (PeerID.process(7), ResourceUsage(bytes: 100))
-        quotas.withLock { usage in
-            usage.limits.queuedBytes = cost.bytes
-            #expect(usage.connect(1, of: owner) == true)
-        }
-        quotas.whenBelowLimits { resumed in
-            var mark = 0
-            let depth = withUnsafePointer(to: &mark) { UInt(bitPattern: $0) }
-            depths.withLock { $0.append(depth) }
-            quotas.withLock { #expect($0.removeResumable(of: resumed) == [1]) }
-        }
-        for _ in 0..<1000 {
-            quotas.withLock { usage in
-                usage.charge(cost, by: owner)
-                #expect(usage.pause(1) == true)
-            }
-            quotas.refund(cost, by: owner)
-        }
-        quotas.whenBelowLimits(nil)
-        let all = depths.withLock { $0 }
-        #expect(all.count == 1000 && Set(all).count == 1)
     }
 
     @Test("a process has as many connections as it may, others have their own")
