@@ -52,20 +52,20 @@ final class PeerQuotas: Sendable {
     /// Resumes the paused connections of a process that is below its limits; read only when one is paused. It retains
     /// the port's sockets, which retain this, until they are closed: with a weak reference, each use of the sockets
     /// would count references on the slow path.
-    private let roomCallback = Mutex<RoomCallback?>(nil)
+    private let resume = Mutex<RoomCallback?>(nil)
     private let forkGuard = ForkGuard()  // immutable
 
     /// A struct: a closure that is itself the value of a mutex gets wrapped at each access, unless that is optimized away.
     private struct RoomCallback: Sendable {
-        let resume: @Sendable (PeerID) -> Void
+        let call: @Sendable (PeerID) -> Void
     }
 
     func withLock<Result>(_ body: (inout PeerUsage) -> Result) -> Result { usage.withLock { body(&$0) } }
 
     /// Sets what resumes a process's connections when there is room; nil when they are closed.
     func whenBelowLimits(_ resume: (@Sendable (PeerID) -> Void)?) {
-        let new = resume.map { RoomCallback(resume: $0) }
-        let old = roomCallback.withLock { known in
+        let new = resume.map { RoomCallback(call: $0) }
+        let old = self.resume.withLock { known in
             defer { known = new }
             return known
         }
@@ -126,7 +126,7 @@ final class PeerQuotas: Sendable {
     /// accounts belong to the parent, it does nothing.
     func refund(_ cost: ResourceUsage, pipeEnds: Int = 0, by owner: PeerID) {
         if forkGuard.isInherited { return }
-        if withLock({ $0.refund(cost, pipeEnds: pipeEnds, by: owner) }) { roomCallback.withLock({ $0 })?.resume(owner) }
+        if withLock({ $0.refund(cost, pipeEnds: pipeEnds, by: owner) }) { resume.withLock({ $0 })?.call(owner) }
     }
 
     /// An end of a pipe that the process has sent is closed.
