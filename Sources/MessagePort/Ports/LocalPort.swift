@@ -161,9 +161,7 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     package var label: String { "port \(number)" }
 
-    package var isDead: Bool {
-        isInherited || state.withLock { $0.mailbox.isDead }
-    }
+    package var isDead: Bool { isInherited || state.withLock { $0.mailbox.isDead } }
 
     /// Whether this is a forked child's copy of its parent's port, whose locks may be held by threads that do not exist
     /// here.
