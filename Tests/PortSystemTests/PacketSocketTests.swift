@@ -305,20 +305,3 @@ private final class Pair {
         }
     }
 }
-
-/// Runs `body` while this process may open only `room` more descriptors.
-func withDescriptorRoom<Result>(_ room: Int, _ body: () throws -> Result) throws -> Result {
-    var old = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) == 0 else { throw SystemError(errno) }
-    // The limit is one more than the highest number: fill the gaps below it first.
-    var fillers: [SharedDescriptor] = []
-    let highest = openDescriptors().compactMap { CInt($0.split(separator: " ")[1]) }.max() ?? 2
-    while fillers.last.map({ $0.rawValue < highest }) ?? true {
-        fillers.append(SharedDescriptor(try sysOpen("/dev/null", .reading)))
-    }
-    var lower = old
-    lower.rlim_cur = rlim_t(Int(fillers.last?.rawValue ?? highest) + 1 + room)
-    guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &lower) == 0 else { throw SystemError(errno) }
-    defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
-    return try withExtendedLifetime(fillers) { try body() }
-}

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Glibc
+@testable import MessagePort
 import PortSystem
 package import Testing
 
@@ -23,6 +24,33 @@ package func withDescriptorLimit<Result, Failure: Error>(
     setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &new)
     defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
     return try body()
+}
+
+/// Runs `body` while this process may open only `room` more descriptors. The limit applies to the whole process: for exit
+/// tests.
+package func withDescriptorRoom<Result>(_ room: Int, _ body: () throws -> Result) throws -> Result {
+    var old = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) == 0 else { throw SystemError(errno) }
+    // The limit is one more than the highest number: fill the gaps below it first. Where another thread had a descriptor
+    // open for a moment, a gap is left: dispatch reads the states of its threads so.
+    var fillers: [SharedDescriptor] = []
+    var numbers = openNumbers()
+    while let gaps = numbers.max().map({ Int($0) + 1 - numbers.count }), gaps > 0 {
+        for _ in 0..<gaps { fillers.append(SharedDescriptor(try sysOpen("/dev/null", .reading))) }
+        numbers = openNumbers()
+    }
+    var lower = old
+    lower.rlim_cur = rlim_t(numbers.count + room)
+    guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &lower) == 0 else { throw SystemError(errno) }
+    defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
+    return try withExtendedLifetime(fillers) { try body() }
+}
+
+/// The numbers of the open descriptors, without those that another thread has open for a moment.
+private func openNumbers() -> Set<CInt> {
+    var numbers = Set(openDescriptors().compactMap { CInt($0.split(separator: " ")[1]) })
+    if let spare = ReservedDescriptor.shared.rawValue { numbers.insert(spare) }
+    return numbers
 }
 
 /// Runs `body` and records an issue when other descriptors are open after it than before it. For code that runs without
