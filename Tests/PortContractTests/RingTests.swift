@@ -354,5 +354,42 @@ import Testing
             }
         }
     }
+
+    @Test("a reply that comes before the requester sleeps needs no wake-up, as it polls before it wakes the port")
+    func earlyReply() async throws {
+        try await onBench(over: .socket) { bench in
+            let (sleeps, requester) = (Recorder<Int>(), ThreadRunLoop.current)
+            let reply: MachPort.Handler = { _, message in
+                try? message.reply(message)
+                sleeps.append(ThreadRunLoop.current.waitCounts.sleeps)
+            }
+            try bench.serving(reply) { _, port, worker in
+                worker.loop.waitStrategy = .blocking
+                requester.waitStrategy = .blocking
+                let right = try Bench(transport: .ring, directory: bench.directory, far: .none).right(to: port)
+                #expect(try hasRings(right))
+                func ask(_ id: Int32) throws {
+                    #expect(try right.ask(MachMessage(id: id, bytes: pattern(64))).id == id)
+                }
+                for id in Int32(0)..<5 { try ask(id) }
+                // The port's thread is woken by other means, and has replied when the requester would wake it.
+                let early = SystemCallFaults.Rule(
+                    .shutdown,
+                    .precede {
+                        let count = sleeps.count
+                        worker.loop.wakeUp()
+                        sleeps.waitUntilCount(count + 1)
+                    }, times: .max)
+                let (_, calls) = try SystemCallFaults.counting(with: [early]) { () throws in
+                    for id in Int32(5)..<25 {
+                        worker.loop.waitUntilAsleep(after: sleeps.elements.last ?? 0)
+                        try ask(id)
+                    }
+                }
+                #expect(calls[.recvmsg, default: 0] + calls[.sendmsg, default: 0] == 0, "\(calls)")
+                #expect(calls[.shutdown, default: 0] > 0, "\(calls)")  // not when the port is awake for another reason
+            }
+        }
+    }
     #endif
 }

@@ -73,18 +73,20 @@ struct PacketSender: ~Copyable, Sendable {
 
     /// Sends a plain message, if it is not large and the lock is free. Where the ring has room this costs a third of
     /// `transmit`, which takes every message. `head` is that of its first record, in memory order, and `body` what
-    /// follows.
+    /// follows. The asker polls for its reply before a port that sleeps is woken.
     ///
     /// - Returns: whether it was sent; false when it is too large, or the lock is not free.
     /// - Throws: as `transmit`.
     func sendPlain(
-        _ head: UInt64, _ body: [UInt8], id: Int32, asks: UInt64, answers: UInt64, until deadline: SendDeadline,
-        over connection: SocketConnection
+        _ head: UInt64, _ body: [UInt8], id: Int32, asks: UInt64, from asker: (any ReplyReceiver)? = nil,
+        answers: UInt64, until deadline: SendDeadline, over connection: SocketConnection
     ) throws(PortError) -> Bool {
         guard Self.mayBePlain(body), lock.tryLock() else { return false }
         do throws(PortError) {
             let mustWait = isWithinLargeMessage || answers == 0 && mustAwaitCredit
-            if !mustWait, try offerPlain(head, body, id: id, asks: asks, answers: answers, over: connection) {
+            if !mustWait,
+                try offerPlain(head, body, id: id, asks: asks, from: asker, answers: answers, over: connection)
+            {
                 unlock(over: connection)
                 return true
             }
@@ -109,7 +111,7 @@ struct PacketSender: ~Copyable, Sendable {
         if !backlog.isIdle { return false }
         let head = ComponentKind.bytes.head(bytes.count).littleEndian
         do throws(PortError) {
-            return try offerPlain(head, bytes, id: id, asks: 0, answers: answers, over: connection)
+            return try offerPlain(head, bytes, id: id, asks: 0, from: nil, answers: answers, over: connection)
         } catch {
             // What cannot be sent now is what has joined the backlog since: the reply waits behind it.
             if error.code != .deadName, !connection.isClosed, backlog.withLock({ !$0.isEmpty }) { return false }
@@ -126,7 +128,8 @@ struct PacketSender: ~Copyable, Sendable {
     ///
     /// - Returns: false when there is no room.
     private func offerPlain(
-        _ head: UInt64, _ body: [UInt8], id: Int32, asks: UInt64, answers: UInt64, over connection: SocketConnection
+        _ head: UInt64, _ body: [UInt8], id: Int32, asks: UInt64, from asker: (any ReplyReceiver)?, answers: UInt64,
+        over connection: SocketConnection
     ) throws(PortError) -> Bool {
         let size = ComponentKind.headSize + body.count
         let header = PacketHeader(
@@ -134,6 +137,7 @@ struct PacketSender: ~Copyable, Sendable {
         if backlog.isIdle, !connection.isClosed,
             let notice = channel.path.withLock({ $0.writePlain(header.words, firstWord: head, body) })
         {
+            if case .wakeUp = notice { asker?.willWakeResponder() }
             guard try follow(notice, over: connection) else {
                 channel.path.withLock { $0.ringDidClose() }
                 return false

@@ -81,7 +81,8 @@ extension SocketConnection: ReplyConnection {
         var isSent = false
         defer { if isSent { didSend(token: asked) } else { forget(token: asked) } }
         isSent = try sender.sendPlain(
-            head, bytes, id: message.id, asks: asked, answers: token, until: deadline, over: self)
+            head, bytes, id: message.id, asks: asked, from: asked == 0 ? nil : message.replyTarget?.receiver,
+            answers: token, until: deadline, over: self)
         if !isSent {
             message.parts = MessageParts(.bytes(bytes))
             return false

@@ -25,6 +25,9 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     /// The reply will come over this connection, so the receiver must receive from it.
     func expectReply(over connection: any ReplyConnection) throws(PortError)
 
+    /// The message that asks is in the memory of a process that sleeps, and will be woken now: the reply may come before
+    /// the requester waits. Called under the connection's send lock.
+    func willWakeResponder()
     /// The message with the reply right was dequeued.
     func noteRead()
     /// The reply right left its message, or its message has outlived the handler: from now on any thread may hold it.
@@ -63,6 +66,7 @@ extension ReplyReceiver {
     }
 
     package func confirm() { try? deliver(MachMessage(), until: .distantPast) }
+    package func willWakeResponder() {}
     package func noteRead() {}
     package func noteRightRemoved() {}
     package func pollAbandonment() -> Bool { false }

@@ -128,6 +128,10 @@ final class ReplySlot: ReplyReceiver {
         }
     }
 
+    func willWakeResponder() {
+        if isExclusive, let loop, loop.isCurrent { loop.beginBusyPollingAhead(in: .portReply) }
+    }
+
     func noteRead() { wasRead.store(true, ordering: .releasing) }
 
     func noteRightRemoved() { wasRightRemoved.store(true, ordering: .releasing) }

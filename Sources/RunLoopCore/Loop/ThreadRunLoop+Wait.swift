@@ -46,6 +46,7 @@ extension ThreadRunLoop {
             }
             var plan = WaitPlan.none
             if let event = readyEvent(&run, at: now, &plan) {
+                stopPollingAhead(&run)
                 run.eventsSincePoll += 1
                 run.didWait(wait, until: now)
                 return event
