@@ -182,6 +182,7 @@ final class SilentReceiver: ReplyReceiver {
         let states = Recorder<Bool>()
 
         func replySource() throws(PortError) -> RunLoopSource? { nil }
+        func beginBusyPolling(on loop: ThreadRunLoop) {}
         func giveUp(token: UInt64) { states.append(slot.isWaiting) }
     }
 

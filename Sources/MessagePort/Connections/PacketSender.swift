@@ -137,7 +137,7 @@ struct PacketSender: ~Copyable, Sendable {
         if backlog.isIdle, !connection.isClosed,
             let notice = channel.path.withLock({ $0.writePlain(header.words, firstWord: head, body) })
         {
-            if case .wakeUp = notice { asker?.willWakeResponder() }
+            if case .wakeUp = notice { asker?.willWakeResponder(over: connection) }
             guard try follow(notice, over: connection) else {
                 channel.path.withLock { $0.ringDidClose() }
                 return false

@@ -18,6 +18,10 @@ extension SocketConnection: BusyPollable {
         return receiver.state.withLockIfAvailable { $0.channel.path.beginPolling() } ?? nil
     }
 
+    package func beginBusyPolling(on loop: ThreadRunLoop) {
+        if let source = knownReplySource { loop.beginBusyPolling(at: self, for: source.id) }
+    }
+
     package var hasArrived: Bool { receiver.ring.withObject { $0.isFilled } ?? false }
 
     package var producerProcessor: UInt64 { receiver.ring.withObject { $0.producerProcessor } ?? 0 }

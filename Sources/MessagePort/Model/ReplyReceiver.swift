@@ -8,6 +8,8 @@ package import RunLoopCore
 package protocol ReplyConnection: AnyObject, Sendable {
     /// The source by which a loop receives from the connection; nil when it is closed.
     func replySource() throws(PortError) -> RunLoopSource?
+    /// Has the loop of this thread poll for replies before it waits for them, until it runs or stops that.
+    func beginBusyPolling(on loop: ThreadRunLoop)
     /// Reports to the peer that the requester with the token no longer waits.
     func giveUp(token: UInt64)
 }
@@ -25,9 +27,9 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     /// The reply will come over this connection, so the receiver must receive from it.
     func expectReply(over connection: any ReplyConnection) throws(PortError)
 
-    /// The message that asks is in the memory of a process that sleeps, and will be woken now: the reply may come before
-    /// the requester waits. Called under the connection's send lock.
-    func willWakeResponder()
+    /// The message that asks is in a ring whose consumer sleeps, and is woken now: the reply may come over the connection
+    /// before the requester waits. Called under the connection's send lock.
+    func willWakeResponder(over connection: any ReplyConnection)
     /// The message with the reply right was dequeued.
     func noteRead()
     /// The reply right left its message, or its message has outlived the handler: from now on any thread may hold it.
@@ -66,7 +68,7 @@ extension ReplyReceiver {
     }
 
     package func confirm() { try? deliver(MachMessage(), until: .distantPast) }
-    package func willWakeResponder() {}
+    package func willWakeResponder(over connection: any ReplyConnection) {}
     package func noteRead() {}
     package func noteRightRemoved() {}
     package func pollAbandonment() -> Bool { false }

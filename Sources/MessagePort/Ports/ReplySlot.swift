@@ -128,8 +128,9 @@ final class ReplySlot: ReplyReceiver {
         }
     }
 
-    func willWakeResponder() {
-        if isExclusive, let loop, loop.isCurrent { loop.beginBusyPollingAhead(in: .portReply) }
+    func willWakeResponder(over connection: any ReplyConnection) {
+        guard isExclusive, direct == ObjectIdentifier(connection), let loop, loop.isCurrent else { return }
+        connection.beginBusyPolling(on: loop)
     }
 
     func noteRead() { wasRead.store(true, ordering: .releasing) }

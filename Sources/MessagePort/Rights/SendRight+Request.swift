@@ -113,12 +113,10 @@ extension SendRight {
         _ attempts: inout RequestAttempts, _ mode: RunLoopMode
     ) throws(PortError) -> MachMessage {
         try destination.beginReplies(on: loop, in: mode)
-        defer {
-            loop.endBusyPollingAhead()  // nothing was sent, or the reply is there already
-            destination.endReplies(on: loop, in: mode, to: slot)
-        }
+        defer { destination.endReplies(on: loop, in: mode, to: slot) }
         // Only the receiver holds the right afterwards: when it drops the right, the slot is notified.
         do throws(PortError) {
+            defer { loop.endBusyPolling() }  // receives a reply that is there already
             try destination.send(message.asking(slot, confirming: confirmation), until: .instant(attempts.sendDeadline))
         } catch {
             throw slot.failure(ofUnsent: error)

@@ -5,10 +5,9 @@
 // is over it stops, or continues where no other thread watches: then no peer need notify it of what arrives while it
 // handles something, because it polls again before it waits. So two loops that answer each other need no system call as
 // long as neither sleeps. It always stops when the run ends, when another run begins inside it, and before a sleep that
-// no wake channel ends. A thread that asks another process for something begins before its run, when it wakes that one.
+// no wake channel ends. A thread that wakes another process, to be answered, begins before that.
 
 import PortSystem
-import Synchronization
 
 extension ThreadRunLoop {
     /// Begins to poll the memory of the sources that were reported last, besides that which the loop polls already.
@@ -45,27 +44,12 @@ extension ThreadRunLoop {
         return entries
     }
 
-    /// Begins to poll for the next run: before the thread wakes others, whose answers will end that run's wait. One that
-    /// comes before the loop sleeps then needs no wake-up. Calls nothing, and does nothing in a run that polls.
-    ///
-    /// The thread runs the loop in the mode next, without a wait before it, and calls ``endBusyPollingAhead()``
-    /// afterwards. Loop thread.
-    package func beginBusyPollingAhead(in mode: RunLoopMode) {
-        if threadState.isBusyPolling || isInstrumented.load(ordering: .relaxed) { return }
-        guard let index = state.withLock({ $0.index(of: mode) }) else { return }
-        if !beginBusyPolling(in: index).isEmpty { threadState.beginPollingAhead(for: index) }
-    }
-
-    /// Stops polling for a run that has not begun.
-    package func endBusyPollingAhead() {
-        if threadState.takePollingAhead() { endBusyPolling() }
-    }
-
-    /// Before a run has waited it calls something: what others wait for must not wait for that.
-    func stopPollingAhead(_ run: inout LoopRun) {
-        if !run.isPolledAhead { return }
-        run.isPolledAhead = false
-        endBusyPolling()
+    /// Begins to poll memory of a source before the loop waits, unless it polls already. The caller calls nothing else
+    /// before ``endBusyPolling()``. Calls nothing but the pollable. Loop thread.
+    package func beginBusyPolling(at pollable: any BusyPollable, for source: ItemID) {
+        if threadState.isBusyPolling { return }
+        guard let period = pollable.beginBusyPolling() else { return }
+        threadState.busyPolls.append(BusyPollEntry(pollable, period, for: source))
     }
 
     /// A wait in which the loop polled is over. It continues to poll where it may.
@@ -98,7 +82,7 @@ extension ThreadRunLoop {
     }
 
     /// Stops polling everywhere. What has arrived is received.
-    func endBusyPolling() {
+    package func endBusyPolling() {
         if !threadState.isBusyPolling { return }
         let entries = threadState.busyPolls
         threadState.busyPolls = SmallList()

@@ -103,8 +103,7 @@ extension ThreadRunLoop {
     ) -> RunLoopRunResult {
         let span = runBegins(until: run.deadline)
         let outer = parker.beginNesting()
-        run.isPolledAhead = threadState.takePollingAhead(for: run.mode)
-        if !run.isPolledAhead { endBusyPolling() }  // for the run inside which this one begins
+        endBusyPolling()  // for the run inside which this one begins
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
         while result == nil {
@@ -143,7 +142,6 @@ extension ThreadRunLoop {
         let isIdle =
             !isInstrumented.load(ordering: .relaxed)
             && (state.holds(.idle) || state.withLock { $0.isIdle(run.mode) })
-        if !isIdle { stopPollingAhead(&run) }
         var hasHandledSource = isIdle ? false : beginPass(run)
         let event: LoopEvent
         if isMain, !isIdle, mainQueueGoesFirst(run) {  // 5

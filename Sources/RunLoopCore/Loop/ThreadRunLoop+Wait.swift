@@ -46,7 +46,6 @@ extension ThreadRunLoop {
             }
             var plan = WaitPlan.none
             if let event = readyEvent(&run, at: now, &plan) {
-                stopPollingAhead(&run)
                 run.eventsSincePoll += 1
                 run.didWait(wait, until: now)
                 return event

@@ -13,8 +13,6 @@ struct LoopRun {
     let returnsAfterSource: Bool
     /// The run continues until its condition or its deadline ends it; neither a stop nor an empty mode does.
     let isConditional: Bool
-    /// The loop polls memory since before the run began, and nothing was called since.
-    var isPolledAhead = false
     /// When the caller of a conditional run is called next.
     var alarm = MonotonicInstant.distantFuture
     /// The last wait found due timers, so a ready source goes first in the next. A main queue that goes first, without

@@ -9,7 +9,6 @@
     @exclusivity(unchecked) private var performingIDs: [ItemID] = []  // loop thread
     @exclusivity(unchecked) private var entries = SmallList<BusyPollEntry>()  // loop thread
     @exclusivity(unchecked) private var mayHaveMore = false  // loop thread
-    @exclusivity(unchecked) private var modeAhead: Int?  // loop thread
 
     /// The version-1 sources whose perform routines are in progress, innermost last.
     var performing: [ItemID] { unsafe performingIDs }
@@ -30,19 +29,6 @@
 
     /// Whether there is such memory.
     var isBusyPolling: Bool { unsafe !entries.isEmpty }
-
-    /// The loop polls for the next run already, in this mode.
-    func beginPollingAhead(for mode: Int) { unsafe modeAhead = mode }
-
-    /// - Returns: whether the loop polls for the run that begins, in this mode.
-    func takePollingAhead(for mode: Int) -> Bool {
-        guard let known = unsafe modeAhead else { return false }
-        unsafe modeAhead = nil
-        return known == mode
-    }
-
-    /// - Returns: whether the loop polls for a run that has not begun.
-    func takePollingAhead() -> Bool { unsafe modeAhead.take() != nil }
 
     /// Whether other memory may be worth polling since the list was made: the kernel has reported something, or an
     /// entry has gone.
