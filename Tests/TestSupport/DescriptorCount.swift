@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Glibc
-@testable import MessagePort
+import MessagePort
 import PortSystem
 package import Testing
 

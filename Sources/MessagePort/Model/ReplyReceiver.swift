@@ -8,7 +8,7 @@ package import RunLoopCore
 package protocol ReplyConnection: AnyObject, Sendable {
     /// The source by which a loop receives from the connection; nil when it is closed.
     func replySource() throws(PortError) -> RunLoopSource?
-    /// Has the loop of this thread poll for replies before it waits for them, until it runs or stops that.
+    /// Has the loop of this thread poll for replies before it waits for them, until `ThreadRunLoop.endBusyPolling()`.
     func beginBusyPolling(on loop: ThreadRunLoop)
     /// Reports to the peer that the requester with the token no longer waits.
     func giveUp(token: UInt64)

@@ -5,7 +5,7 @@
 // is over it stops, or continues where no other thread watches: then no peer need notify it of what arrives while it
 // handles something, because it polls again before it waits. So two loops that answer each other need no system call as
 // long as neither sleeps. It always stops when the run ends, when another run begins inside it, and before a sleep that
-// no wake channel ends. A thread that wakes another process, to be answered, begins before that.
+// no wake channel ends. A thread that wakes another process and awaits its reply begins before it wakes it.
 
 import PortSystem
 
@@ -44,8 +44,8 @@ extension ThreadRunLoop {
         return entries
     }
 
-    /// Begins to poll memory of a source before the loop waits, unless it polls already. The caller calls nothing else
-    /// before ``endBusyPolling()``. Calls nothing but the pollable. Loop thread.
+    /// Begins to poll memory of a source before the loop waits, unless it polls already. Until ``endBusyPolling()`` the
+    /// thread does not wait: replies to other threads may come over the same connection. Loop thread.
     package func beginBusyPolling(at pollable: any BusyPollable, for source: ItemID) {
         if threadState.isBusyPolling { return }
         guard let period = pollable.beginBusyPolling() else { return }
