@@ -16,13 +16,13 @@ import PortSystem
 
 /// A message as it came from another process.
 struct EncodedMessage: Sendable {
-    var id: Int32
-    var componentCount: Int
+    var id: Int32 = 0
+    var componentCount = 0
     /// The records; of the last one perhaps only the head.
-    var payload: [UInt8]
+    var payload: [UInt8] = []
     /// What follows the payload. A large body at the end of a message is received into its final memory.
     var tail: [UInt8] = []
-    var descriptors: [SharedDescriptor]
+    var descriptors: [SharedDescriptor] = []
     /// The memory that was lent with it.
     var loans: [MessageMemory] = []
     /// When its sender wants a confirmation.

@@ -21,11 +21,12 @@ extension PacketAssembly {
 
     /// What has come of a message, and its descriptors; nil when none is begun.
     var remainder: (Snapshot, [SharedDescriptor])? {
-        guard let partial else { return nil }
-        let message = partial.message
+        if !isBegun { return nil }
+        let message = partial.value.message
         let remainder = Snapshot(
-            head: partial.header.encoded, outcome: partial.outcome, count: partial.count,
-            missingDescriptors: partial.missingDescriptors, isTail: partial.isTail, allowance: partial.allowance,
+            head: partial.value.header.encoded, outcome: partial.value.outcome, count: partial.value.count,
+            missingDescriptors: partial.value.missingDescriptors, isTail: partial.value.isTail,
+            allowance: partial.value.allowance,
             payload: message.payload, tail: message.tail, descriptorCount: message.descriptors.count)
         return (remainder, message.descriptors)
     }
@@ -55,7 +56,7 @@ extension PacketAssembly {
         if message.size != (piece.isStored ? piece.count : 0) { return false }
         let present = Int(header.descriptorCount) - piece.missingDescriptors
         if descriptors.count != (remainder.outcome == .message ? present : 0) { return false }
-        partial = piece
+        partial = ColdStorage(piece)
         return true
     }
 }

@@ -76,27 +76,49 @@ struct PacketAssembly: ~Copyable, Sendable {
         case violation
     }
 
-    struct PartialMessage: Sendable {
+    struct PartialMessage: ColdValue, ~Copyable {
+        static let blank = ColdBox<PartialMessage>()
+
         /// The event that it will be when it is whole.
         enum Outcome: UInt8, Sendable {
             case message, withoutDescriptors, tooLarge, unwanted
         }
 
-        var header: PacketHeader
-        var message: EncodedMessage
-        var outcome: Outcome
+        var header = PacketHeader(kind: .message)
+        var message = EncodedMessage()
+        var outcome = Outcome.unwanted
         /// Whether its bytes are stored, or only counted.
         var isStored: Bool { outcome == .message || outcome == .withoutDescriptors }
         /// How many bytes have come.
-        var count: Int
+        var count = 0
         /// How many descriptors are still to come.
-        var missingDescriptors: Int
+        var missingDescriptors = 0
         /// Whether the missing bytes are one body, which is the message's tail.
         var isTail = false
         /// How many bytes of other messages may come before the next piece.
         var allowance = PieceAllowance()
 
         var missing: Int { Int(header.totalLength) - count }
+
+        /// Its next piece was stored, or was only to be counted.
+        ///
+        /// - Returns: false if that breaks the format.
+        mutating func didLand(_ size: Int, _ piece: PacketHeader, _ descriptors: [SharedDescriptor]?) -> Bool {
+            guard size > 0, piece.ownDescriptorCount == min(missingDescriptors, packetDescriptorLimit),
+                descriptors.map({ $0.count == piece.ownDescriptorCount }) ?? true
+            else { return false }
+            missingDescriptors -= piece.ownDescriptorCount
+            if outcome == .message {
+                if let descriptors {
+                    message.descriptors += descriptors
+                } else {
+                    (outcome, message.descriptors) = (.withoutDescriptors, [])
+                }
+            }
+            count += size
+            allowance.didPass(size, missing: missing)
+            return true
+        }
 
         /// Changes the bytes to which the next piece is appended.
         mutating func withEnd<Result, Failure: Error>(
@@ -106,83 +128,60 @@ struct PacketAssembly: ~Copyable, Sendable {
         }
     }
 
-    /// What only messages in several packets need.
-    private struct ColdState: ColdValue {
-        static let blank = ColdBox<ColdState>()
-        var partial: PartialMessage?
-    }
-
-    private var coldState = ColdStorage<ColdState>()
-
-    // The other file of this type uses it.
-    var partial: PartialMessage? {
-        _read { yield coldState.value.partial }
-        _modify { yield &coldState.value.partial }
-    }
+    /// The message that has come in part; none while it is blank.
+    var partial = ColdStorage<PartialMessage>()
 
     /// Whether a message is partial.
-    var isBegun: Bool { !coldState.isBlank && partial != nil }
+    var isBegun: Bool { !partial.isBlank }
 
     /// Whether the partial message is for the port.
-    var isBegunForPort: Bool { partial?.header.answers == 0 }
+    var isBegunForPort: Bool { isBegun && partial.value.header.answers == 0 }
 
     /// Whether the partial message is only counted, because it is larger than its port accepts.
-    var isPartialTooLarge: Bool { partial?.outcome == .tooLarge }
+    var isPartialTooLarge: Bool { isBegun && partial.value.outcome == .tooLarge }
 
     /// Whether the next packet may complete a message for the port: the last piece of a partial one, a whole one between
     /// two pieces, or the first piece of another.
-    var mayNeedSlot: Bool { partial == nil || isBegunForPort }
+    var mayNeedSlot: Bool { !isBegun || isBegunForPort }
 
     /// Whether the next piece of a message can be written into its final memory.
-    var hasRoomForPiece: Bool { partial?.isStored ?? false }
+    var hasRoomForPiece: Bool { isBegun && partial.value.isStored }
 
     /// Appends a packet's payload to the partial message: `write` writes at most as much as is missing. The caller then
     /// calls `didLand` or `removeWritten`.
     ///
     /// - Returns: how much was written.
     mutating func land(_ write: (inout OutputSpan<UInt8>) throws(SystemError) -> Void) throws(SystemError) -> Int {
-        guard let missing = partial?.missing else { return 0 }
-        let count = try partial?.withEnd { (bytes) throws(SystemError) in
+        if !isBegun { return 0 }
+        let missing = partial.value.missing
+        return try partial.value.withEnd { (bytes) throws(SystemError) in
             try bytes.land(min(missing, PacketHeader.payloadLimit), of: missing, write)
         }
-        return count ?? 0
     }
 
     /// The bytes written are the next piece, which came with these descriptors; nil if they were lost.
     mutating func didLand(_ count: Int, _ header: PacketHeader, descriptors: [SharedDescriptor]?) -> Event {
-        guard var piece = partial.take(), count > 0,
-            header.ownDescriptorCount == min(piece.missingDescriptors, packetDescriptorLimit),
-            descriptors.map({ $0.count == header.ownDescriptorCount }) ?? true
-        else { return .violation }
-        piece.missingDescriptors -= header.ownDescriptorCount
-        if piece.outcome == .message {
-            if let descriptors {
-                piece.message.descriptors += descriptors
-            } else {
-                (piece.outcome, piece.message.descriptors) = (.withoutDescriptors, [])
-            }
-        }
-        piece.count += count
-        piece.allowance.didPass(count, missing: piece.missing)
-        return finish(piece)
+        if isBegun, partial.value.didLand(count, header, descriptors) { return finish() }
+        giveUp()
+        return .violation
     }
 
     /// The bytes written are not the next piece.
     ///
     /// - Returns: the bytes, which are removed.
     mutating func removeWritten(_ count: Int) -> [UInt8] {
-        let bytes = partial?.withEnd { bytes in
+        if !isBegun { return [] }
+        return partial.value.withEnd { bytes in
             defer { bytes.removeLast(count) }
             return Array(bytes.suffix(count))
         }
-        return bytes ?? []
     }
 
     /// For tests: how much is reserved for the partial message.
-    var capacity: Int { partial.map { $0.message.payload.capacity + $0.message.tail.capacity } ?? 0 }
+    var capacity: Int { partial.value.message.payload.capacity + partial.value.message.tail.capacity }
 
     /// Nothing more comes: a partial message will not be completed.
-    mutating func giveUp() { coldState = ColdStorage() }
+    mutating func giveUp() { partial = ColdStorage() }
 
     /// Accepts one packet: its head, what follows it, and the descriptors that came with it, of which unused ones are
     /// closed; nil if they were lost. A message to the port with more bytes than the limit is not stored, nor one that
@@ -194,18 +193,18 @@ struct PacketAssembly: ~Copyable, Sendable {
         let descriptors = received ?? []
         guard received == nil || header.ownDescriptorCount == descriptors.count else { return .violation }
         switch header.kind {
-        case .message where partial != nil: return insert(header, payload, received, loans, limit)
+        case .message where isBegun: return insert(header, payload, received, loans, limit)
         case .message: return begin(header, payload, received, loans, limit, isWanted)
         case .continuation: return proceed(header, payload, received)
-        case .abort where partial != nil && payload.isEmpty && descriptors.isEmpty:
-            partial = nil
+        case .abort where isBegun && payload.isEmpty && descriptors.isEmpty:
+            giveUp()
             return .incomplete
         case .refused where payload.isEmpty && descriptors.isEmpty: return .refused(code: header.messageID)
         case .presence where header == .presence && payload.isEmpty: return .presence(received?.first)
         case .returnPage where header == .returnPage(to: header.totalLength) && payload.isEmpty:
             return .returnPage(received?.first, lender: header.totalLength)
-        case .credit where partial == nil && payload.isEmpty: return Self.credit(header, descriptors)
-        default: return partial == nil && descriptors.isEmpty ? Self.notice(header, payload) : .violation
+        case .credit where !isBegun && payload.isEmpty: return Self.credit(header, descriptors)
+        default: return !isBegun && descriptors.isEmpty ? Self.notice(header, payload) : .violation
         }
     }
 
@@ -271,9 +270,9 @@ struct PacketAssembly: ~Copyable, Sendable {
     ) -> Event {
         guard isBegunForPort, header.answers == 0, header.totalLength == UInt64(payload.count),
             header.componentCount <= UInt32(MessageLimits.components), header.descriptorCount == 0,
-            header.asks == 0 || header.asks != partial?.header.asks,
-            partial?.allowance.spend(
-                PieceAllowance.cost(payload.count, components: Int(header.componentCount))) == true
+            header.asks == 0 || header.asks != partial.value.header.asks,
+            partial.value.allowance.spend(
+                PieceAllowance.cost(payload.count, components: Int(header.componentCount)))
         else { return .violation }
         let begun = partial.take()
         defer { partial = begun }
@@ -300,8 +299,7 @@ struct PacketAssembly: ~Copyable, Sendable {
             return .message(whole, asks: header.asks, answers: header.answers)
         }
         let message = EncodedMessage(
-            id: header.messageID, componentCount: Int(header.componentCount), payload: [], descriptors: [],
-            confirmation: header.confirmation)
+            id: header.messageID, componentCount: Int(header.componentCount), confirmation: header.confirmation)
         var piece = PartialMessage(
             header: header, message: message, outcome: outcome, count: payload.count,
             missingDescriptors: Int(header.descriptorCount) - header.ownDescriptorCount)
@@ -317,25 +315,26 @@ struct PacketAssembly: ~Copyable, Sendable {
             let room = min(piece.missing, Tuning.trustedLength)
             piece.withEnd { $0.reserveCapacity($0.count + room) }
         }
-        return finish(piece)
+        partial = ColdStorage(piece)
+        return finish()
     }
 
     private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?)
         -> Event
     {
-        if hasRoomForPiece { partial?.withEnd { $0 += payload } }
+        if hasRoomForPiece { partial.value.withEnd { $0 += payload } }
         return didLand(payload.count, header, descriptors: descriptors)
     }
 
-    private mutating func finish(_ piece: PartialMessage) -> Event {
-        if piece.missing < 0 || piece.missing == 0 && piece.missingDescriptors > 0 { return .violation }
-        if piece.missing > 0 {
-            partial = piece
-            return .incomplete
-        }
-        let (asks, answers) = (piece.header.asks, piece.header.answers)
-        return switch piece.outcome {
-        case .message: .message(piece.message, asks: asks, answers: answers)
+    /// - Returns: the message, if it is whole.
+    private mutating func finish() -> Event {
+        let missing = partial.value.missing
+        if missing > 0 { return .incomplete }
+        defer { giveUp() }
+        if missing < 0 || partial.value.missingDescriptors > 0 { return .violation }
+        let (asks, answers) = (partial.value.header.asks, partial.value.header.answers)
+        return switch partial.value.outcome {
+        case .message: .message(partial.value.message, asks: asks, answers: answers)
         case .withoutDescriptors: .withoutDescriptors(asks: asks, answers: answers)
         case .tooLarge: .tooLarge(asks: asks)
         case .unwanted: .unwanted(asks: asks)

@@ -14,9 +14,11 @@ protocol ColdValue: ~Copyable, Sendable {
 @safe final class ColdBox<Value: ColdValue & ~Copyable>: @unchecked Sendable {
     fileprivate let pointer: UnsafeMutablePointer<Value>  // immutable
 
-    init() {
+    convenience init() { self.init(Value()) }
+
+    fileprivate init(_ value: consuming Value) {
         unsafe pointer = .allocate(capacity: 1)
-        unsafe pointer.initialize(to: Value())
+        unsafe pointer.initialize(to: value)
     }
 
     deinit {
@@ -28,21 +30,22 @@ protocol ColdValue: ~Copyable, Sendable {
 /// A value that usually stays blank: until its first change it takes the room of a pointer. A copy of the property
 /// shares the value, so one of the two has to reset its own to blank.
 ///
-/// Each accessor has one `yield`: the compiler inlines such an accessor. With more than one it allocates memory for
-/// each access.
+/// Its accessors return an address. One that yields the value is a coroutine, which allocates memory for each access
+/// wherever the compiler does not inline it.
 struct ColdStorage<Value: ColdValue & ~Copyable>: Sendable {
     private var box: ColdBox<Value>?
 
+    /// Blank.
+    init() {}
+
+    init(_ value: consuming Value) { box = ColdBox(value) }
+
     // SAFETY: while one accesses the value, the property has its box, so that need not be retained.
     var value: Value {
-        @inline(__always) _read {
-            let pointer = unsafe (box ?? Value.blank).pointer
-            yield unsafe pointer.pointee
-        }
-        @inline(__always) _modify {
+        unsafeAddress { unsafe UnsafePointer((box ?? Value.blank).pointer) }
+        unsafeMutableAddress {
             if box == nil { box = ColdBox() }
-            let pointer = unsafe (box ?? Value.blank).pointer
-            yield unsafe &pointer.pointee
+            return unsafe (box ?? Value.blank).pointer
         }
     }
 

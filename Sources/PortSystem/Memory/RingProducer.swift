@@ -26,6 +26,8 @@ package struct RingProducer: Sendable {
     private var knownHead: UInt64 = 0
     /// The sleep for which the consumer was woken last; no sleep has this initial number.
     private var wokenSleep = UInt64.max
+    /// The processor on which it ran when it last wrote.
+    private var processor: UInt32 = 0
 
     /// The producer of a ring to which nothing has been written yet.
     package init(_ ring: SharedRing) {
@@ -140,10 +142,18 @@ package struct RingProducer: Sendable {
     /// Whether the consumer, which accepts no more records, reads the last one; nil while it has not said so.
     package var isLastRead: Bool? { ring.isRead(upTo: position) }
 
+    /// A store to memory that the consumer polls takes a cache line from it: nothing is stored that is there already.
+    private mutating func noteProcessor() {
+        let current = sysProcessor()
+        if current == processor { return }
+        processor = current
+        ring.note(processor: current)
+    }
+
     private mutating func publish(_ size: Int) -> Outcome {
         if ring.isClosed { return .closed }
         position += UInt64(size)
-        ring.noteProcessor()
+        noteProcessor()
         unsafe ring.tail.pointee.store(position, ordering: .sequentiallyConsistent)
         if !ring.isClosed { return .written(.awake) }
         return switch isLastRead {

@@ -67,7 +67,7 @@ import Synchronization
     }
 
     /// For the producer: notes on which processor it runs.
-    func noteProcessor() { unsafe processor.pointee.store(UInt64(sysProcessor()), ordering: .relaxed) }
+    func note(processor number: UInt32) { unsafe processor.pointee.store(UInt64(number), ordering: .relaxed) }
 
     /// For the consumer: the processor on which the producer ran when it last wrote, as it says; zero when that is not
     /// known.

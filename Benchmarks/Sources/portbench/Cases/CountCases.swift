@@ -30,7 +30,7 @@ extension Case {
 
     private static func allocations(_ settings: Settings) throws -> [CaseResult] {
         let count = settings.isQuick ? 5_000 : 50_000
-        func perMessage(_ contestant: Contestant, messages: Int) throws -> Score {
+        func perMessage(_ contestant: Contestant, _ count: Int, messages: Int) throws -> Score {
             defer { contestant.end() }
             // Lasting memory, such as the room of a queue, is allocated before.
             _ = try contestant.run(count, nil)
@@ -38,11 +38,13 @@ extension Case {
             _ = try contestant.run(count, nil)
             return Score(Double(bare_allocations_end()) / Double(count * messages))
         }
-        func row(_ variant: String, _ messages: Int, _ goal: Double?, _ ours: Contestant, _ others: [Contestant])
-            throws -> CaseResult
-        {
-            let own = try perMessage(ours, messages: messages)
-            let scores = try others.map { (name: $0.name, score: try perMessage($0, messages: messages)) }
+        func row(
+            _ variant: String, _ messages: Int, _ goal: Double?, _ ours: Contestant, _ others: [Contestant],
+            rounds: Int? = nil
+        ) throws -> CaseResult {
+            let rounds = rounds ?? count
+            let own = try perMessage(ours, rounds, messages: messages)
+            let scores = try others.map { (name: $0.name, score: try perMessage($0, rounds, messages: messages)) }
             var result = CaseResult(
                 "counts.allocations", variant, .perMessage, ours: own, baseline: scores[0], goal: Goal(value: goal))
             for other in scores.dropFirst() { result.peers[other.name] = other.score.value }
@@ -54,6 +56,9 @@ extension Case {
             try row(
                 "round trip with a loan, its sender", 2, 1.25, .loanPair(1 << 20, on: .anywhere),
                 [.portProcessPair(.adaptive)]),
+            try row(
+                "1 MiB there and back, one side", 2, 3, .portProcessPair(.adaptive, size: 1 << 20, echoes: true),
+                [.portProcessPair(.adaptive)], rounds: count / 50),
             try row("request in process", 2, 0.55, .portServer(), [.dispatchPair(), .streamPair()]),
         ]
     }

@@ -4,12 +4,13 @@
 import NamedPortServer
 
 extension Contestant {
-    /// Round trips between run loops of two processes: `size` bytes there and as many back, but never more than 64.
+    /// Round trips between run loops of two processes: `size` bytes there and, unless it `echoes`,
+    /// at most 64 back.
     static func portProcessPair(
-        _ strategy: WaitStrategy, size: Int = Packet.size, on placement: Placement = .anywhere
+        _ strategy: WaitStrategy, size: Int = Packet.size, echoes: Bool = false, on placement: Placement = .anywhere
     ) throws -> Contestant {
         let rally = Rally()
-        let request = size > Packet.size ? PortChild.Request.short : .echo
+        let request = size > Packet.size && !echoes ? PortChild.Request.short : .echo
         let message = MachMessage(id: request.rawValue, bytes: Array(repeating: 7, count: size))
         let child = try PortProcess(strategy, on: placement)
         let right = child.right
