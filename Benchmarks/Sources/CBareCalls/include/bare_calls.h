@@ -148,6 +148,16 @@ void bare_queue_field_end(bare_queue_field *_Nonnull queues);
 /// as many, and reports the nanoseconds that took.
 void bare_socket_field_serve(int socket, int count);
 
+/// How long the first and the last of many packets took, in nanoseconds; or why they did not come.
+typedef struct {
+    int64_t first, last, error;
+} bare_first_packets;
+
+/// Starts client processes, up to a hundred, which all connect at once, each to all listeners, up to a hundred, and send a
+/// packet of 64 bytes over each connection. A thread accepts and receives them. Reports over the socket when the first
+/// and the last came, from the start of the first client.
+void bare_connecting_serve(int socket, int listeners, int clients);
+
 // MARK: - counting
 
 /// Begins to count the calls of malloc and its like, on all threads.

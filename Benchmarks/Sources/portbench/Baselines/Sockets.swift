@@ -60,4 +60,16 @@ extension Contestant {
             },
             end: server.end)
     }
+
+    /// How many nanoseconds the first and the last packet take when all clients connect at once, each to all listeners.
+    static func connectingSockets(listeners: Int, clients: Int) throws -> (first: Int64, last: Int64) {
+        let server = try BareChild(bare_packets, .connecting, [listeners, clients])
+        defer { server.end() }
+        var result = bare_first_packets()
+        guard recv(server.socket, &result, MemoryLayout<bare_first_packets>.size, 0) > 0 else {
+            throw BenchmarkFailure("the child with the bare sockets has ended")
+        }
+        if result.error != 0 { throw NotAvailable("\(listeners * clients) bare sockets: errno \(result.error)") }
+        return (result.first, result.last)
+    }
 }

@@ -30,6 +30,8 @@ enum Child {
         case sink
         /// Has connections of clients: how many.
         case socketField = "socket-field"
+        /// Has clients that all connect at once: to how many listeners, how many clients.
+        case connecting
         /// Answers in shared memory, or only reads: whether it answers.
         case memory
         /// Plays a side of another library: its name, an address, bytes there.
@@ -72,6 +74,7 @@ enum Child {
         case .answer: bare_socket_answer(socket, Int32(number(0)), number(1), number(2))
         case .sink: bare_socket_sink(socket, number(0), UInt32(number(1)))
         case .socketField: bare_socket_field_serve(socket, Int32(number(0)))
+        case .connecting: bare_connecting_serve(socket, Int32(number(0)), Int32(number(1)))
         case .memory: try MappedMemory(of: socket).serve(answers: number(0) == 1)
         case .peer: peer_serve(rest[0], rest[1], number(2))
         case .run: try Program.run(rest)
