@@ -47,7 +47,7 @@ static void connect_to_all(const struct server *server, int control) {
     while (recv(control, bytes, 1, 0) < 0 && errno == EINTR) {}  // until the server has ended
 }
 
-/// Starts a client. Returns the socket over which it says that it is ready, and is told to begin; or -1.
+/// Starts a client. Returns the socket over which it says that it is ready, and gets the signal to begin; or -1.
 static int start_client(const struct server *server) {
     int pair[2];
     if (bare_socket_pair(bare_packets, pair) != 0) return -1;
