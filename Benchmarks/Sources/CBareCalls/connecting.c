@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-enum { message = 64, reports = 64, most = 100 };
+enum { message = 64, reports = 64, most = 100, patience = 60000 };
 
 struct listener {
     int socket;
@@ -68,34 +68,40 @@ static int watch(struct server *server, int socket, uint64_t number) {
     return epoll_ctl(server->set, EPOLL_CTL_ADD, socket, &event) == 0;
 }
 
-/// Accepts a client of the listener. Returns 0 when the kernel refuses.
+/// Accepts a client of the listener. Returns the error when the kernel refuses.
 static int accept_one(struct server *server, uint64_t listener) {
     int client = accept4(server->listeners[listener].socket, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    return client >= 0 ? watch(server, client, most + (uint64_t)client) : errno == EAGAIN;
+    if (client < 0) return errno == EAGAIN ? 0 : errno;
+    return watch(server, client, most + (uint64_t)client) ? 0 : errno;
+}
+
+/// Receives a client's packet. Returns the error when there is none, and none will come.
+static int receive_one(struct server *server, int client, int64_t *arrived) {
+    char bytes[message];
+    ssize_t size = recv(client, bytes, message, MSG_DONTWAIT);
+    if (size != message) return size >= 0 ? EIO : errno == EAGAIN ? 0 : errno;
+    server->result.last = bare_now();
+    if ((*arrived)++ == 0) server->result.first = server->result.last;
+    return 0;
 }
 
 static void *serve(void *context) {
     struct server *server = context;
     struct epoll_event events[reports];
-    char bytes[message];
-    for (int64_t arrived = 0; arrived < server->count;) {
-        int ready = epoll_wait(server->set, events, reports, -1);
-        for (int index = 0; index < ready; index++) {
+    server->result.error = 0;
+    for (int64_t arrived = 0; arrived < server->count && !server->result.error;) {
+        int ready = epoll_wait(server->set, events, reports, patience);
+        if (ready == 0) server->result.error = ETIMEDOUT;  // a client has failed
+        for (int index = 0; index < ready && !server->result.error; index++) {
             uint64_t number = events[index].data.u64;
-            if (number < most) {
-                if (!accept_one(server, number)) return context;
-            } else if (recv((int)(number - most), bytes, message, MSG_DONTWAIT) == message) {
-                server->result.last = bare_now();
-                if (arrived++ == 0) server->result.first = server->result.last;
-            } else if (errno != EAGAIN) {
-                return context;
-            }
+            server->result.error =
+                number < most ? accept_one(server, number) : receive_one(server, (int)(number - most), &arrived);
         }
     }
-    server->result.error = 0;
     return context;
 }
 
+/// Without a result when the kernel refuses what comes before the first client begins.
 static void measure(struct server *server, int clients) {
     int controls[most];
     char byte = 0;
@@ -122,6 +128,6 @@ void bare_connecting_serve(int socket, int listeners, int clients) {
     struct server server = {.number = listeners < most ? listeners : most, .result.error = EIO};
     errno = 0;
     measure(&server, clients < most ? clients : most);
-    if (server.result.error && errno) server.result.error = errno;
+    if (server.result.error == EIO && errno) server.result.error = errno;
     send(socket, &server.result, sizeof server.result, MSG_NOSIGNAL);
 }

@@ -40,7 +40,8 @@ struct ColdStorage<Value: ColdValue & ~Copyable>: Sendable {
 
     init(_ value: consuming Value) { box = ColdBox(value) }
 
-    // SAFETY: while one accesses the value, the property has its box, so that need not be retained.
+    // SAFETY: while one accesses the value, the property, or the constant that the storage was moved to, has its box,
+    // so that need not be retained. The value of a temporary is not accessed.
     var value: Value {
         unsafeAddress { unsafe UnsafePointer((box ?? Value.blank).pointer) }
         unsafeMutableAddress {

@@ -88,9 +88,11 @@ extension Case {
         let (ports, children) = (100, 100)
         var (own, bare): ([(first: Int64, last: Int64)], [(first: Int64, last: Int64)]) = ([], [])
         for _ in 0..<(settings.isQuick ? 3 : 11) {
-            let field = try ConnectionField(ports: ports, children: children)
-            own.append(try field.connectAll())
-            field.end()
+            do {
+                let field = try ConnectionField(ports: ports, children: children)
+                defer { field.end() }
+                own.append(try field.connectAll())
+            }
             bare.append(try Contestant.connectingSockets(listeners: ports, clients: children))
         }
         func score(_ times: [Int64]) -> Score { Score(rounds: times.map(Double.init), laps: []) }
