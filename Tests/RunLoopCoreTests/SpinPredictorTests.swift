@@ -59,14 +59,17 @@ import Testing
         #expect(SpinPredictor.isLost(.microseconds(101)))
     }
 
-    @Test("after a yield that another thread made long there is none for 256 times as long")
-    func rest() {
+    @Test(
+        "after a yield that another thread made long there is none for 256 times as long; to a peer that is here, for 8",
+        arguments: [(false, 768), (true, 24)])
+    func rest(toPeer: Bool, milliseconds: Int) {
         let now = MonotonicInstant(nanoseconds: 1_000_000_000)
+        let end = now.advanced(by: .milliseconds(milliseconds))
         var predictor = SpinPredictor()
-        #expect(predictor.mayYield(at: now))
+        #expect(predictor.mayYield(toPeer: toPeer, at: now))
         predictor.didLose(.milliseconds(3), until: now)
-        #expect(!predictor.mayYield(at: now))
-        #expect(!predictor.mayYield(at: now.advanced(by: .milliseconds(767))))
-        #expect(predictor.mayYield(at: now.advanced(by: .milliseconds(768))))
+        #expect(!predictor.mayYield(toPeer: toPeer, at: now))
+        #expect(!predictor.mayYield(toPeer: toPeer, at: end.advanced(by: .milliseconds(-1))))
+        #expect(predictor.mayYield(toPeer: toPeer, at: end))
     }
 }

@@ -193,7 +193,11 @@ extension ThreadRunLoop {
     func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout LoopWait, from now: MonotonicInstant) -> Bool {
         if plan.spin <= .zero { return false }
         let isAllowed = !plan.isConsiderate || processors.allowsSpinning(at: now)
-        if !isAllowed, !isProducerHere(threadState.busyPolls) { return false }
+        if plan.isConsiderate, isProducerHere(threadState.busyPolls) {
+            if !state.withLock({ $0.modes[run.mode].spins.mayYield(toPeer: true, at: now) }) { return false }
+        } else if !isAllowed {
+            return false
+        }
         let end = min(plan.limit, now.advanced(by: plan.spin))
         let hasArrival = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate, onlyYields: !isAllowed)
         let paid = hasArrival || end == plan.limit && wait.lostTime == nil && .now >= end
@@ -215,7 +219,10 @@ extension ThreadRunLoop {
         let entries = beginBusyPolling(in: run.mode)
         defer { endWait(at: entries) }
         let (hasDescriptors, mayYield) = state.withLock { state in
-            (state.modes[run.mode].descriptors != nil, yields && state.modes[run.mode].spins.mayYield(at: start))
+            (
+                state.modes[run.mode].descriptors != nil,
+                yields && state.modes[run.mode].spins.mayYield(toPeer: false, at: start)
+            )
         }
         var nextPoll = start.advanced(by: Tuning.timeBetweenCalls)
         var nextYield = mayYield ? nextPoll : .distantFuture

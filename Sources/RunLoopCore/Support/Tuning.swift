@@ -21,8 +21,12 @@ enum Tuning {
     static let longestYield = spinLimit
 
     /// After a lost yield there is none for this multiple of its duration, but to a peer that is known to be here: so lost
-    /// yields cost less than a hundredth. One to such a peer makes the next spin rarer.
+    /// yields cost less than a hundredth.
     static let restAfterLoss = 256
+
+    /// After a lost yield there is none, and no spin, for this multiple of its duration where the peer is known to be
+    /// here: there a sleep costs three times as much as a yield that is not lost.
+    static let restFromPeerAfterLoss = 8
 
     /// After this many short waits in a row a loop spins before it sleeps.
     static let fewestShortGaps = 4

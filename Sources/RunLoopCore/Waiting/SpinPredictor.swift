@@ -15,12 +15,14 @@ struct SpinPredictor: Sendable {
     /// How many short gaps in a row a spin requires: doubled by each spin that failed, halved by each that paid.
     private var needed = Tuning.fewestShortGaps
     private var restEnd = MonotonicInstant.distantPast
+    private var restFromPeerEnd = MonotonicInstant.distantPast
 
     /// Whether the next wait is worth a spin.
     var expectsShortWait: Bool { shortGaps >= needed }
 
-    /// Whether a spin that begins now may yield to threads of which it is not known that they will answer.
-    func mayYield(at now: MonotonicInstant) -> Bool { now >= restEnd }
+    /// Whether a spin that begins now may yield to a peer that is known to be here; or to threads of which it is not
+    /// known that they will answer.
+    func mayYield(toPeer: Bool, at now: MonotonicInstant) -> Bool { now >= (toPeer ? restFromPeerEnd : restEnd) }
 
     /// Learns from a wait that has ended: how long it took, whether it spun, and whether that paid.
     mutating func didWait(_ gap: Duration, _ spin: Spin) {
@@ -42,5 +44,6 @@ struct SpinPredictor: Sendable {
     /// Learns that another thread kept the processor during a yield, for that long.
     mutating func didLose(_ time: Duration, until now: MonotonicInstant) {
         restEnd = now.advanced(by: time * Tuning.restAfterLoss)
+        restFromPeerEnd = now.advanced(by: time * Tuning.restFromPeerAfterLoss)
     }
 }
