@@ -106,7 +106,8 @@ import Testing
         // 513 has the place of 1.
         #expect(table.add(7) == 513 && table.add(0) == nil)
         #expect(table.remove(300) == 299)
-        #expect(table.add(8) == 300 + 512)
+        // The next number with the place of 300.
+        #expect(table.add(8) == 812)
         #expect(table.remove(300) == nil)
         #expect(table.removeAll { $0 > 512 }.sorted() == [7, 8])
         #expect(table.removeAll { _ in true }.count == 510 && table.count == 0)
