@@ -20,12 +20,12 @@ enum Tuning {
     /// milliseconds.
     static let longestYield = spinLimit
 
-    /// After a lost yield there is none for this multiple of its duration, but to a peer that is known to be here: so lost
-    /// yields cost less than a hundredth.
+    /// After a lost yield there is none for this multiple of its duration to threads of which it is not known that they
+    /// will answer: so lost yields cost less than a hundredth.
     static let restAfterLoss = 256
 
-    /// After a lost yield there is none, and no spin, for this multiple of its duration where the peer is known to be
-    /// here: there a sleep costs three times as much as a yield that is not lost.
+    /// After a lost yield a loop whose peer is known to be here does not spin for this multiple of its duration: it
+    /// sleeps.
     static let restFromPeerAfterLoss = 8
 
     /// After this many short waits in a row a loop spins before it sleeps.

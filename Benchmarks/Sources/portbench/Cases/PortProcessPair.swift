@@ -4,8 +4,8 @@
 import NamedPortServer
 
 extension Contestant {
-    /// Round trips between run loops of two processes: `size` bytes there and, unless it `echoes`,
-    /// at most 64 back.
+    /// Round trips between run loops of two processes: `size` bytes there; as many back, at most 64 unless it
+    /// `echoes`.
     static func portProcessPair(
         _ strategy: WaitStrategy, size: Int = Packet.size, echoes: Bool = false, on placement: Placement = .anywhere
     ) throws -> Contestant {
