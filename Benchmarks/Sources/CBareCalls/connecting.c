@@ -101,33 +101,37 @@ static void *serve(void *context) {
     return context;
 }
 
-/// Without a result when the kernel refuses what comes before the first client begins.
-static void measure(struct server *server, int clients) {
+/// Serves the clients. Returns the error when the kernel refuses what comes before the first one begins.
+static int measure(struct server *server, int clients) {
     int controls[most];
     char byte = 0;
     server->count = (int64_t)server->number * clients;
     server->set = epoll_create1(EPOLL_CLOEXEC);
+    if (server->set < 0) return errno;
     for (int index = 0; index < server->number; index++) {
-        if (!listen_at_any_address(&server->listeners[index])) return;
-        if (!watch(server, server->listeners[index].socket, (uint64_t)index)) return;
+        if (!listen_at_any_address(&server->listeners[index])) return errno;
+        if (!watch(server, server->listeners[index].socket, (uint64_t)index)) return errno;
     }
     for (int index = 0; index < clients; index++) {
         controls[index] = start_client(server);
-        if (controls[index] < 0 || recv(controls[index], &byte, 1, 0) != 1) return;
+        if (controls[index] < 0) return errno;
+        ssize_t size = recv(controls[index], &byte, 1, 0);
+        if (size != 1) return size < 0 ? errno : EIO;  // the client has ended
     }
     pthread_t thread;
-    if (pthread_create(&thread, NULL, serve, server) != 0) return;
+    int error = pthread_create(&thread, NULL, serve, server);
+    if (error != 0) return error;
     int64_t start = bare_now();
     for (int index = 0; index < clients; index++) send(controls[index], &byte, 1, MSG_NOSIGNAL);
     pthread_join(thread, NULL);
     server->result.first -= start;
     server->result.last -= start;
+    return 0;
 }
 
 void bare_connecting_serve(int socket, int listeners, int clients) {
-    struct server server = {.number = listeners < most ? listeners : most, .result.error = EIO};
-    errno = 0;
-    measure(&server, clients < most ? clients : most);
-    if (server.result.error == EIO && errno) server.result.error = errno;
+    struct server server = {.number = listeners < most ? listeners : most};
+    int error = measure(&server, clients < most ? clients : most);
+    if (error != 0) server.result.error = error;
     send(socket, &server.result, sizeof server.result, MSG_NOSIGNAL);
 }
