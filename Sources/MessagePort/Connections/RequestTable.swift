@@ -23,8 +23,8 @@ struct RequestTable: Sendable {
     private(set) var lastToken: UInt64 = 0
     /// The requests of this end. While the message is being sent, its sender owns the reply right: the connection's end
     /// does not touch it.
-    private var awaited = TokenTable<(target: ReplyTarget, isSending: Bool)>()
-    private var unanswered = TokenTable<IncomingRequest>()
+    private var awaited = SmallTable<UInt64, (target: ReplyTarget, isSending: Bool)>()
+    private var unanswered = SmallTable<UInt64, IncomingRequest>()
 
     /// Whether this end awaits a reply.
     var awaitsReply: Bool { !awaited.isEmpty }
@@ -33,7 +33,7 @@ struct RequestTable: Sendable {
     var hasUnanswered: Bool { !unanswered.isEmpty }
 
     /// The tokens under which the peer awaits replies.
-    var unansweredTokens: Set<UInt64> { Set(unanswered.tokens) }
+    var unansweredTokens: Set<UInt64> { Set(unanswered.keys) }
 
     /// Continues what another process has begun: the next token is a higher one.
     mutating func resume(after token: UInt64) { lastToken = max(lastToken, token) }
@@ -104,7 +104,7 @@ struct RequestTable: Sendable {
     /// - Returns: what to call.
     mutating func abandonAll() -> [@Sendable () -> Void] {
         let handlers = unanswered.values.flatMap(\.handlers)
-        for token in unanswered.tokens { unanswered[token] = .abandoned }
+        for token in unanswered.keys { unanswered[token] = .abandoned }
         return handlers
     }
 

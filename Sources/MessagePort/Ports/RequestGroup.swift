@@ -6,7 +6,7 @@ import Synchronization
 /// Requests that end with one object, through which they wait for replies.
 package final class RequestGroup: Sendable {
     /// The requests under way; nil when the group is closed.
-    let slots = Mutex<[ObjectIdentifier: ReplySlot]?>([:])
+    let slots = Mutex<SmallTable<ObjectIdentifier, ReplySlot>?>(SmallTable())
 
     package init() {}
 
@@ -23,7 +23,7 @@ package final class RequestGroup: Sendable {
 
     func end(_ slot: ReplySlot) {
         if slot.isInherited { return }
-        let slot = slots.withLock { $0?.removeValue(forKey: ObjectIdentifier(slot)) }
+        let slot = slots.withLock { $0?.remove(ObjectIdentifier(slot)) }
         withExtendedLifetime(slot) {}
     }
 

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Values by the tokens of requests. Mostly there is one or none: that is stored inline, and found without a hash.
-struct TokenTable<Value> {
-    private var only: (token: UInt64, value: Value)?
+/// Values by key. Mostly there is one or none: that is stored inline, and found without a hash.
+struct SmallTable<Key: Hashable, Value> {
+    private var only: (key: Key, value: Value)?
     /// What came while there was one.
-    private var others: [UInt64: Value] = [:]
+    private var others: [Key: Value] = [:]
 
     var isEmpty: Bool { only == nil && others.isEmpty }
 
-    var tokens: [UInt64] { (only.map { [$0.token] } ?? []) + others.keys }
+    var keys: [Key] { (only.map { [$0.key] } ?? []) + others.keys }
 
     var values: [Value] { (only.map { [$0.value] } ?? []) + others.values }
 
-    subscript(token: UInt64) -> Value? {
+    subscript(key: Key) -> Value? {
         get {
-            if let only, only.token == token { return only.value }
-            return others.isEmpty ? nil : others[token]
+            if let only, only.key == key { return only.value }
+            return others.isEmpty ? nil : others[key]
         }
         set {
-            if only?.token == token {
-                only = newValue.map { (token, $0) }
+            if only?.key == key {
+                only = newValue.map { (key, $0) }
             } else if only == nil, others.isEmpty, let newValue {
-                only = (token, newValue)
+                only = (key, newValue)
             } else {
-                others[token] = newValue
+                others[key] = newValue
             }
         }
     }
 
-    /// Removes the value with the token.
+    /// Removes the value with the key.
     ///
     /// - Returns: the value; nil when there is none.
-    mutating func remove(_ token: UInt64) -> Value? {
-        guard let found = only, found.token == token else { return others.removeValue(forKey: token) }
+    mutating func remove(_ key: Key) -> Value? {
+        guard let found = only, found.key == key else { return others.removeValue(forKey: key) }
         only = nil
         return found.value
     }
@@ -49,4 +49,4 @@ struct TokenTable<Value> {
     }
 }
 
-extension TokenTable: Sendable where Value: Sendable {}
+extension SmallTable: Sendable where Key: Sendable, Value: Sendable {}
