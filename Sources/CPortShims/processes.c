@@ -74,6 +74,8 @@ static void count_fork(void) { shim_forks++; }
 __attribute__((constructor)) static void register_count(void) { pthread_atfork(NULL, NULL, count_fork); }
 
 _Thread_local void *shim_thread_pointer;
+_Thread_local unsigned shim_held_locks;
+_Thread_local _Bool shim_callouts_wait;
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)

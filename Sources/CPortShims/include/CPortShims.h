@@ -153,6 +153,26 @@ static inline void shim_set_thread_cache(void *cache) {
     extern _Thread_local void *shim_thread_pointer;
     shim_thread_pointer = cache;
 }
+/* The calling thread holds one more lock under which no callout may run; one fewer: returns whether it was the last one,
+ * and callouts wait. */
+static inline void shim_hold_callouts(void) {
+    extern _Thread_local unsigned shim_held_locks;
+    shim_held_locks++;
+}
+static inline _Bool shim_release_callouts(void) {
+    extern _Thread_local unsigned shim_held_locks;
+    extern _Thread_local _Bool shim_callouts_wait;
+    return --shim_held_locks == 0 && shim_callouts_wait;
+}
+/* Whether the calling thread holds such a lock. */
+static inline _Bool shim_holds_callouts(void) {
+    extern _Thread_local unsigned shim_held_locks;
+    return shim_held_locks != 0;
+}
+static inline void shim_set_callouts_wait(_Bool wait) {
+    extern _Thread_local _Bool shim_callouts_wait;
+    shim_callouts_wait = wait;
+}
 /* Whether the build is without the thread sanitizer and the address sanitizer. */
 _Bool shim_pools_memory(void);
 int shim_allowed_processor_count(void);

@@ -14,11 +14,13 @@ extension PacketReceiver {
     func receiveUnlessReceiving(from connection: SocketConnection) -> Bool {
         if connection.isInherited { return false }
         let sink = connection.sink
+        Callouts.hold()
         let result = state.withLockIfAvailable { state in
             let result = receivePackets(
                 into: sink, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
             return (hasMore: result.hasMore, mustUpdate: noteUnsignalledData(state.channel, at: connection))
         }
+        Callouts.release()
         if result?.mustUpdate == true { connection.updateInterest() }
         dropUnreadIfPortEnded(from: connection)
         return result?.hasMore ?? false
@@ -32,6 +34,8 @@ extension PacketReceiver {
     /// - Throws: when there is no memory for the packet.
     func receiveQuery(from connection: SocketConnection) throws(SystemError) -> Bool {
         let sink = connection.sink
+        Callouts.hold()
+        defer { Callouts.release() }
         let mayHaveMore = try state.withLockIfAvailable { (state) throws(SystemError) in
             if connection.isClosed || connection.isAwaitingRoom || state.channel.path.isOnRing || isNowFrozen
                 || !state.channel.unread.isEmpty
@@ -61,6 +65,8 @@ extension PacketReceiver {
     func receiveProbes(from connection: SocketConnection, exceedingLimit: Bool) {
         if connection.isInherited { return }
         let sink = connection.sink
+        Callouts.hold()
+        defer { Callouts.release() }
         state.withLockIfAvailable { state in
             for _ in 0..<Tuning.packetBudget {
                 if isNowFrozen || connection.isClosed || connection.isAwaitingRoom || state.channel.assembly.isBegun {
@@ -95,6 +101,8 @@ extension PacketReceiver {
     /// reference to a port may be released; the receiving thread does it afterwards.
     func dropUnread(from connection: SocketConnection) {
         if connection.isInherited || isNowFrozen { return }
+        Callouts.hold()
+        defer { Callouts.release() }
         state.withLockIfAvailable { state in
             // The rest is closed with the socket.
             while !isAtCloseLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}

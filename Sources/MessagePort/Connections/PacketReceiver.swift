@@ -93,12 +93,14 @@ struct PacketReceiver: ~Copyable, Sendable {
         from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
         if connection.isInherited { return (0, false, false) }
+        Callouts.hold()
         let (result, isWithinMessage, mustUpdate) = state.withLock { state in
             let result = receivePackets(into: sink, &state, limit: limit, depth: depth, from: connection)
             let isWithinMessage = state.channel.assembly.isBegun
             if endsPolling, !isWithinMessage, !result.hasMore { state.channel.path.endPollingIfEmpty() }
             return (result, isWithinMessage, noteUnsignalledData(state.channel, at: connection))
         }
+        Callouts.release()
         // What a polling loop cannot read now is reported otherwise.
         if result.isBlocked { connection.endPollingWhileHandling() }
         if mustUpdate { connection.updateInterest() }

@@ -42,6 +42,7 @@ final class PeerEndWatch: Sendable {
         }
         reason = connection.noteEnd(reason)
         for notice in notices { notice.notify(reason ?? .unknown) }
+        Callouts.drop(notices)
     }
 
     private func begin() throws(PortError) {

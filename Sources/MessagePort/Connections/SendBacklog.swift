@@ -168,9 +168,14 @@ extension PacketSender {
         while let next = backlog.withLock({ $0.first }) {
             guard try offer(next, over: connection) else { return false }
             _ = backlog.withLock { $0.popFirst() }
-            if next.settles != 0 { connection.didSettleReply(to: next.settles) }
+            if next.settles != 0 { releaseElsewhere(connection.settleReply(to: next.settles)) }
         }
         return true
+    }
+
+    /// Releases handlers of the program on the I/O thread: this one has the send lock, or a task that it runs has.
+    private func releaseElsewhere(_ handlers: [@Sendable () -> Void]) {
+        if !handlers.isEmpty { try? IOThread.loop().perform { withExtendedLifetime(handlers) {} } }
     }
 
     /// Sends the backlog as far as there is room. Never waits; when another thread is sending, that thread does this

@@ -59,7 +59,9 @@ extension SocketConnection {
     /// The peer is gone, though unread data may be left: it no longer awaits replies.
     func peerDidDisconnect() {
         sharedMemory.object?.lender.endLending()
-        for notify in state.withLock({ $0.requests.abandonAll() }) { notify() }
+        let handlers = state.withLock { $0.requests.abandonAll() }
+        for notify in handlers { notify() }
+        Callouts.drop(handlers)
     }
 
     /// Keeps the source that receives replies from watching a paused connection, which may stay readable.

@@ -39,12 +39,20 @@ extension SocketConnection: ReplyConnection {
 
     /// A request was answered, or dropped, and the peer was notified.
     func didSettleReply(to token: UInt64) {
+        let handlers = settleReply(to: token)
+        if !handlers.isEmpty { Callouts.drop(handlers) }
+    }
+
+    /// The same.
+    ///
+    /// - Returns: handlers of the program, which the caller releases without a lock.
+    func settleReply(to token: UInt64) -> [@Sendable () -> Void] {
         let (isDone, handlers) = state.withLock { state in
             let handlers = state.requests.settle(token)
             return (isPortsEnd && state.life.hasLostOwnSide && !state.requests.hasUnanswered, handlers)
         }
-        withExtendedLifetime(handlers) {}  // a user's handler is released without the lock
         if isDone { close(PortError(.peerDied)) }
+        return handlers
     }
 
     /// Drops a request that the port does not take.
@@ -245,7 +253,9 @@ extension SocketConnection: ReplyConnection {
 
     /// The peer no longer awaits the reply to the request that asked with the token.
     func requesterGaveUp(_ token: UInt64) {
-        for notify in state.withLock({ $0.requests.abandon(token) }) { notify() }
+        let handlers = state.withLock { $0.requests.abandon(token) }
+        for notify in handlers { notify() }
+        Callouts.drop(handlers)
         if hasPendingReply(to: token) { dropPendingReply(to: token) }
     }
 

@@ -302,6 +302,7 @@ package final class SocketConnection: Sendable {
         cleanup.source?.invalidate()
         for target in cleanup.unanswered { target.failAsking(reason.delivered(.unknown)) }
         for notify in cleanup.abandoned { notify() }
+        Callouts.drop(cleanup.abandoned)
         PeerEndWatch.deliver(cleanup.notices, of: self)
     }
 

@@ -283,14 +283,20 @@ final class ReplySlot: ReplyReceiver {
                 defer { (state.continuation, state.wakeSender) = (nil, nil) }
                 return (continuation: state.continuation, wakeSender: state.wakeSender)
             }
-            late.continuation?.resume()
+            resume(late.continuation)
             late.wakeSender?()
         }
-        old.continuation?.resume()
+        resume(old.continuation)
         old.wakeSender?()
         loop?.wakeUp()
+        if !old.abandonmentHandlers.isEmpty { Callouts.drop(old.abandonmentHandlers) }
         return true
     }
+}
+
+/// Resumes the task that waits, if one does.
+private func resume(_ continuation: CheckedContinuation<Void, Never>?) {
+    if let continuation { Callouts.run { continuation.resume() } }
 }
 
 // @unchecked: only the thread of the loop that has it uses it.

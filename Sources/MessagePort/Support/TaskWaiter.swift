@@ -87,7 +87,7 @@ package final class TaskWaiter: Sendable {
             if case .suspended(let continuation) = old { return continuation }
             return nil
         }
-        continuation?.resume()
+        if let continuation { Callouts.run { continuation.resume() } }
     }
 
     private func startAlarm() {
