@@ -207,26 +207,28 @@ extension MemoryPool {
 
     /// A slot of a new segment; nil when there is no room for one. The memory is made without the lock.
     private func newSlot(ofSize size: Int) throws(PortError) -> MemorySlot? {
-        let reserved = state.withLock { state -> (count: Int, [MemorySegment])? in
-            // One slot where there is no room for more.
-            for count in Set([state.slots.slotCount(ofSize: size), 1]).sorted(by: >) {
-                if let ended = state.slots.reserve(size * count) { return (count, state.remove(ended)) }
+        var failure: PortError?
+        // Half as many slots where there is no room for more, or the system has no memory for them; at last one.
+        let most = state.withLock { $0.slots.slotCount(ofSize: size) }
+        for count in sequence(first: most, next: { $0 > 1 ? $0 / 2 : nil }) {
+            let ended = state.withLock { state in state.slots.reserve(size * count).map { state.remove($0) } }
+            guard let ended else { continue }
+            end(ended)
+            do throws(PortError) {
+                let segment = try MemorySegment(size: size * count)
+                return state.withLock { state in
+                    state.segments.append(segment)
+                    let slot = state.slots.add(segment.number, slotSize: size, count: count)
+                    return MemorySlot(slot, of: segment, size: size, from: self)
+                }
+            } catch {
+                state.withLock { $0.slots.unreserve(size * count) }
+                failure = error
+                if error.systemError?.isShortage != true || error.systemError?.isDescriptorLimit == true { break }
             }
-            return nil
         }
-        guard let (count, ended) = reserved else { return nil }
-        end(ended)
-        do throws(PortError) {
-            let segment = try MemorySegment(size: size * count)
-            return state.withLock { state in
-                state.segments.append(segment)
-                let slot = state.slots.add(segment.number, slotSize: size, count: count)
-                return MemorySlot(slot, of: segment, size: size, from: self)
-            }
-        } catch {
-            state.withLock { $0.slots.unreserve(size * count) }
-            throw error
-        }
+        if let failure { throw failure }
+        return nil
     }
 
     /// A loan has ended.
