@@ -7,6 +7,7 @@ import Glibc
 @testable import NamedPortServer
 import PortSystem
 import RunLoopCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -135,6 +136,76 @@ struct HandedOverTests {
                 #expect(try client.ask(Act.reverse, "x") == "\(next.processID) x")
                 worker.end()
             }
+        }
+    }
+
+    @Test("a port whose names cannot be held stays in the message, and can be taken over later")
+    func namesNotHeld() async throws {
+        try await withFixture(leaving: .anything) { fixture in
+            let old = try LocalMessagePort(name: "service", nameServer: fixture.names) { _, _ in nil }
+            let carrier = MachPort()
+            carrier.setAcceptsReceiveRights(true)
+            let address = try carrier.localPort.address(in: .open(path: fixture.directory))
+            let way = SendRight(try #require(try RightsTable.connect(to: address)))
+            try old.handOver(to: way, within: longTimeout)
+            let message = try #require(try carrier.receive(within: longTimeout))
+            let others = try PortNameServer(directory: fixture.directory)
+            chmod(fixture.directory, 0o755)
+            let error = failure { _ = try LocalMessagePort(takingOver: message, nameServer: others) { _, _ in nil } }
+            chmod(fixture.directory, 0o700)
+            #expect(error?.code == .directoryUntrusted)
+            #expect(message.receiveRights.first?.isValid == true)
+            let new = try LocalMessagePort(takingOver: message, nameServer: others) { _, _ in nil }
+            #expect(new.name == "service" && new.isValid)
+            #expect(try others.lookUp("service").destination.address() == new.port.localPort.address())
+            new.invalidate()
+            carrier.invalidate()
+        }
+    }
+
+    @Test("a task that is cancelled when the port has come takes it over", arguments: [false, true])
+    func cancelled(isCancelledFirst: Bool) async throws {
+        try await withFixture(leaving: .anything) { fixture in
+            let old = try LocalMessagePort(name: "service", nameServer: fixture.names) { _, _ in nil }
+            let (launcher, thread) = (MachPort(), try ResidentThread(name: "successor"))
+            let right = launcher.makeSendRight()
+            let others = try PortNameServer(directory: fixture.directory)
+            let done = Gate("the take-over")
+            let outcome = Mutex<Result<LocalMessagePort, any Error>?>(nil)
+            let task = Task(executorPreference: thread.loop) {
+                do {
+                    let port = try await LocalMessagePort(
+                        takingOverFrom: right, nameServer: others, within: longTimeout
+                    ) { _, _ in nil }
+                    outcome.withLock { $0 = .success(port) }
+                } catch {
+                    outcome.withLock { $0 = .failure(error) }
+                }
+                done.open()
+            }
+            let checkIn = try #require(try launcher.receive(within: longTimeout))
+            // As from another process: over a socket.
+            let carrier = try #require(checkIn.replyPort?.destination as? LocalPort)
+            let way = SendRight(try #require(try RightsTable.connect(to: carrier.address())))
+            // While the successor's thread is busy, another thread of its process takes the port.
+            let (busy, free) = (Gate("the successor's work"), Gate("the end of that"))
+            thread.loop.perform {
+                busy.open()
+                free.wait()
+            }
+            busy.wait()
+            if isCancelledFirst { task.cancel() }
+            try old.handOver(to: way, within: longTimeout)
+            task.cancel()
+            free.open()
+            done.wait()
+            let port = try #require(outcome.withLock { $0 }).get()
+            #expect(!old.isValid && port.isValid && port.name == "service")
+            #expect(try others.list().map(\.name) == ["service"])
+            port.invalidate()
+            outcome.withLock { $0 = nil }
+            launcher.invalidate()
+            thread.end()
         }
     }
 

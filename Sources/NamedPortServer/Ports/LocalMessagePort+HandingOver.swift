@@ -70,13 +70,15 @@ extension LocalMessagePort {
     ///   - handler: called for each message. What it captures is released when the port ends, after a handler that is
     ///     under way.
     /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` when the message has no receive right, or its port has
-    ///   ended; as ``PortNameServer/register(_:name:)`` when the names cannot be held.
+    ///   ended; as ``PortNameServer/register(_:name:)`` when the names cannot be held. The message still has the port
+    ///   then, with what is in its queue: try again.
     public convenience init(
         takingOver message: MachMessage, nameServer: PortNameServer = .shared, handler: @escaping Handler
     ) throws(PortError) {
         guard let port = message.receiveRights.first, port.isValid else { throw PortError(.invalidPort) }
-        self.init(port, nameServer, handler)
+        // Before this object owns the port: after an error the message still has it.
         let names = try nameServer.adoptNames(of: port)
+        self.init(port, nameServer, handler)
         heldName.withLock { $0 = names.first?.string }
     }
 
@@ -140,7 +142,8 @@ extension LocalMessagePort {
     ///   - nameServer: where the port's names are registered.
     ///   - limit: how long to wait for the port.
     ///   - handler: called for each message.
-    /// - Throws: what the blocking form throws; ``/MessagePort/PortError/Code/cancelled``.
+    /// - Throws: what the blocking form throws; ``/MessagePort/PortError/Code/cancelled``, unless the port has come
+    ///   already.
     nonisolated(nonsending) public convenience init(
         takingOverFrom launcher: SendRight, nameServer: PortNameServer = .shared, within limit: Duration = .seconds(10),
         handler: @escaping Handler
@@ -156,9 +159,13 @@ extension LocalMessagePort {
         defer { timer.invalidate() }
         try IOThread.loop().add(timer)
         var messages = carrier.messages.makeAsyncIterator()
-        guard let message = try await messages.next() else {
-            throw PortError(Task.isCancelled ? .cancelled : .replyTimedOut)
+        var message = try await messages.next()
+        if message == nil {
+            // One that was taken at this moment is in the queue. Its sender has been notified, so a cancelled task has it.
+            carrier.endArrivals()
+            message = try? carrier.tryReceive()
         }
+        guard let message else { throw PortError(Task.isCancelled ? .cancelled : .replyTimedOut) }
         try self.init(takingOver: message, nameServer: nameServer, handler: handler)
     }
 }
