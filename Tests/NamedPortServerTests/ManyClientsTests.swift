@@ -13,7 +13,8 @@ import Testing
 struct ManyClientsTests {
     /// Fewer than a port accepts from one process.
     static let connectionsPerProcess = 200
-    static let processes = 50
+    /// Fewer under a sanitizer, with which each process takes seconds of a processor.
+    static let processes = sysEnvironment("PORT_CLIENT_PROCESSES").flatMap { Int($0) } ?? 50
 
     @Test(
         "10,000 connections to one named port, open at once, are each answered; afterwards nothing of them stays",
