@@ -186,7 +186,8 @@ struct HandedOverTests {
             let checkIn = try #require(try launcher.receive(within: longTimeout))
             // As from another process: over a socket.
             let carrier = try #require(checkIn.replyPort?.destination as? LocalPort)
-            let way = SendRight(try #require(try RightsTable.connect(to: carrier.address())))
+            let address = try carrier.address(in: .open(path: fixture.directory))
+            let way = SendRight(try #require(try RightsTable.connect(to: address)))
             // While the successor's thread is busy, another thread of its process takes the port.
             let (busy, free) = (Gate("the successor's work"), Gate("the end of that"))
             thread.loop.perform {
