@@ -149,6 +149,8 @@ extension PortSockets {
     /// queue's limit.
     func receiveArrivals(besides client: SocketConnection?, exceedingLimit: Bool = false) {
         if isInherited { return }
+        Callouts.hold()
+        defer { Callouts.release() }
         moving.withLock { _ in
             for _ in 0..<Tuning.reportRounds {
                 let reported = epoll.wait(until: .distantPast).map(\.key)
