@@ -29,6 +29,7 @@ final class PeerEndWatch: Sendable {
     /// ended, or cannot be opened; otherwise soon.
     static func deliver(_ notices: [DeathNotice], of connection: SocketConnection) {
         if notices.isEmpty { return }
+        defer { Callouts.drop(notices) }
         var reason = connection.endReason
         // The kernel knows the first owner by the socket, and no later one.
         if reason == nil, connection.newOwner.object == nil {
@@ -42,7 +43,6 @@ final class PeerEndWatch: Sendable {
         }
         reason = connection.noteEnd(reason)
         for notice in notices { notice.notify(reason ?? .unknown) }
-        Callouts.drop(notices)
     }
 
     private func begin() throws(PortError) {
