@@ -174,8 +174,12 @@ extension PacketSender {
     }
 
     /// Releases handlers of the program on the I/O thread: this one has the send lock, or a task that it runs has.
-    private func releaseElsewhere(_ handlers: [@Sendable () -> Void]) {
-        if !handlers.isEmpty { try? IOThread.loop().perform { withExtendedLifetime(handlers) {} } }
+    private func releaseElsewhere(_ handlers: consuming [@Sendable () -> Void]) {
+        if handlers.isEmpty { return }
+        guard let loop = try? IOThread.loop() else { return Callouts.drop(handlers) }
+        // The block may have run before this thread lets go of it.
+        let reference = ReleasableReference(handlers)
+        loop.perform { reference.release() }
     }
 
     /// Sends the backlog as far as there is room. Never waits; when another thread is sending, that thread does this

@@ -9,7 +9,7 @@ import Synchronization
 package final class ReleasableReference<Object: Sendable>: Sendable {
     private let reference: Mutex<Object?>
 
-    package init(_ object: Object? = nil) {
+    package init(_ object: consuming Object? = nil) {
         reference = Mutex(object)
     }
 
